@@ -199,8 +199,8 @@ int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk
 int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_error *err);
 /* Whether the fill is not black. */
 int pstk__op_has_fill(const struct pstk_op *op);
-/* Check left, top, right and bottom of a padding, and its mode (op_pad.c). */
-int pstk__op_check_padding(const double padding[4], double mode, struct pstk_error *err);
+/* Check a padding and its mode (op_pad.c). */
+int pstk__op_check_padding(const struct pstk_pad_params *by, struct pstk_error *err);
 /* Check the filter of a warp, not RANDOM (op_warp.c). */
 int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err);
 /* Check an op without parameters: a pstk__op_entry.check. */
@@ -237,7 +237,7 @@ void pstk__largest_pad(struct pstk__largest *largest, uint32_t width, uint32_t h
 /* Draw a box from r as torchvision's RandomResizedCrop.get_params does
  * (op_random_resized_crop.c). */
 struct pstk__box pstk__random_resized_crop_box(struct pstk__random *r, uint32_t width,
-                                               uint32_t height, const double scale[2],
-                                               const double ratio[2]);
+                                               uint32_t height,
+                                               const struct pstk_random_resized_crop_params *by);
 
 #endif

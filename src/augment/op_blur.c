@@ -12,32 +12,39 @@
 
 struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma)
 {
-    return (struct pstk_op){.kind = PSTK_OP_GAUSSIAN_BLUR,
-                            .params.values = {kernel, kernel, sigma, sigma}};
+    struct pstk_op op = {.kind = PSTK_OP_GAUSSIAN_BLUR};
+    op.params.gaussian_blur = (struct pstk_gaussian_blur_params){{kernel, kernel}, {sigma, sigma}};
+    return op;
 }
 
 struct pstk_op pstk_box_blur(double radius)
 {
-    return (struct pstk_op){.kind = PSTK_OP_BOX_BLUR, .params.values = {radius, radius}};
+    struct pstk_op op = {.kind = PSTK_OP_BOX_BLUR};
+    op.params.box_blur = (struct pstk_box_blur_params){{radius, radius}};
+    return op;
 }
 
 struct pstk_op pstk_random_gaussian_blur(uint32_t kernel, double least, double most)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GAUSSIAN_BLUR,
-                            .params.values = {kernel, kernel, least, most}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_GAUSSIAN_BLUR};
+    op.params.random_gaussian_blur =
+        (struct pstk_random_gaussian_blur_params){{kernel, kernel}, least, most};
+    return op;
 }
 
 struct pstk_op pstk_random_box_blur(double least, double most)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_BOX_BLUR, .params.values = {least, most}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_BOX_BLUR};
+    op.params.random_box_blur = (struct pstk_random_box_blur_params){least, most};
+    return op;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_kernel(const struct pstk_op *op, struct pstk_error *err)
+static int check_kernel(const double kernel[2], struct pstk_error *err)
 {
     for (int i = 0; i < 2; i++) {
-        const double size = op->params.values[i];
+        const double size = kernel[i];
         if (!(size >= 1 && size <= PSTK__BLUR_MAX_KERNEL && size == (uint32_t)size &&
               (uint32_t)size % 2 == 1))
             return FAIL("kernel[%d]: value is %g; must be an odd number from 1 to %u pixels", i,
@@ -54,43 +61,48 @@ static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_err
 
 static int check_gaussian(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_kernel(op, err);
-    for (int i = 2; i < 4 && rc == 0; i++)
-        if (!(op->params.values[i] > 0 && op->params.values[i] <= MAX_SIGMA))
-            return FAIL("sigma[%d]: value is %g; must be above 0, and at most %g pixels", i - 2,
-                        op->params.values[i], MAX_SIGMA);
+    const double *sigma = op->params.gaussian_blur.sigma;
+    const int rc = check_kernel(op->params.gaussian_blur.kernel, err);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (!(sigma[i] > 0 && sigma[i] <= MAX_SIGMA))
+            return FAIL("sigma[%d]: value is %g; must be above 0, and at most %g pixels", i,
+                        sigma[i], MAX_SIGMA);
     return rc < 0 ? rc : check_rest(op, 4, err);
 }
 
 static int check_box(const struct pstk_op *op, struct pstk_error *err)
 {
     for (int i = 0; i < 2; i++)
-        if (!(op->params.values[i] >= 0 && op->params.values[i] <= MAX_SIGMA))
+        if (!(op->params.box_blur.radius[i] >= 0 && op->params.box_blur.radius[i] <= MAX_SIGMA))
             return FAIL("radius[%d]: value is %g; must be from 0 to %g pixels", i,
-                        op->params.values[i], MAX_SIGMA);
+                        op->params.box_blur.radius[i], MAX_SIGMA);
     return check_rest(op, 2, err);
 }
 
 static int check_random_gaussian(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_kernel(op, err);
+    const int rc = check_kernel(op->params.random_gaussian_blur.kernel, err);
     if (rc < 0)
         return rc;
-    if (!(op->params.values[2] > 0 && op->params.values[2] <= op->params.values[3] &&
-          op->params.values[3] <= MAX_SIGMA))
+    if (!(op->params.random_gaussian_blur.min_sigma > 0 &&
+          op->params.random_gaussian_blur.min_sigma <= op->params.random_gaussian_blur.max_sigma &&
+          op->params.random_gaussian_blur.max_sigma <= MAX_SIGMA))
         return FAIL("sigma: value is (%g, %g); must be two numbers in rising order, above 0 and at "
                     "most %g pixels",
-                    op->params.values[2], op->params.values[3], MAX_SIGMA);
+                    op->params.random_gaussian_blur.min_sigma,
+                    op->params.random_gaussian_blur.max_sigma, MAX_SIGMA);
     return check_rest(op, 4, err);
 }
 
 static int check_random_box(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params.values[0] >= 0 && op->params.values[0] <= op->params.values[1] &&
-          op->params.values[1] <= MAX_SIGMA))
+    if (!(op->params.random_box_blur.min_radius >= 0 &&
+          op->params.random_box_blur.min_radius <= op->params.random_box_blur.max_radius &&
+          op->params.random_box_blur.max_radius <= MAX_SIGMA))
         return FAIL("radius: value is (%g, %g); must be two numbers in rising order, from 0 to %g "
                     "pixels",
-                    op->params.values[0], op->params.values[1], MAX_SIGMA);
+                    op->params.random_box_blur.min_radius, op->params.random_box_blur.max_radius,
+                    MAX_SIGMA);
     return check_rest(op, 2, err);
 }
 
@@ -111,7 +123,8 @@ static void *scratch_get(const struct pstk__canvas *canvas)
 /* torchvision refuses a kernel that reaches past the picture's mirror image. */
 static int fits_gaussian(const struct pstk_op *op, const struct pstk__view *view)
 {
-    const uint32_t width = (uint32_t)op->params.values[0], height = (uint32_t)op->params.values[1];
+    const uint32_t width = (uint32_t)op->params.gaussian_blur.kernel[0],
+                   height = (uint32_t)op->params.gaussian_blur.kernel[1];
     return width / 2 >= view->width || height / 2 >= view->height ? PSTK_EINVAL : 0;
 }
 
@@ -119,8 +132,9 @@ static int change_gaussian(const struct pstk_op *op, struct pstk__canvas *canvas
 {
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__blur_params params = {
-        .size = {(uint32_t)op->params.values[0], (uint32_t)op->params.values[1]},
-        .sigma = {op->params.values[2], op->params.values[3]}};
+        .size = {(uint32_t)op->params.gaussian_blur.kernel[0],
+                 (uint32_t)op->params.gaussian_blur.kernel[1]},
+        .sigma = {op->params.gaussian_blur.sigma[0], op->params.gaussian_blur.sigma[1]}};
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     void *memory = scratch_get(canvas);
@@ -136,7 +150,8 @@ static int change_box(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    const float radius[2] = {(float)op->params.values[0], (float)op->params.values[1]};
+    const float radius[2] = {(float)op->params.box_blur.radius[0],
+                             (float)op->params.box_blur.radius[1]};
     void *memory = scratch_get(canvas);
     if (!memory)
         return PSTK_ENOMEM;
@@ -150,17 +165,18 @@ static int change_box(const struct pstk_op *op, struct pstk__canvas *canvas)
 static void draw_gaussian(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {
-    const double sigma = pstk__random_uniform(r, op->params.values[2], op->params.values[3]);
-    const struct pstk_op drawn = {
-        .kind = PSTK_OP_GAUSSIAN_BLUR,
-        .params.values = {op->params.values[0], op->params.values[1], sigma, sigma}};
+    const struct pstk_random_gaussian_blur_params *p = &op->params.random_gaussian_blur;
+    const double sigma = pstk__random_uniform(r, p->min_sigma, p->max_sigma);
+    struct pstk_op drawn = {.kind = PSTK_OP_GAUSSIAN_BLUR};
+    drawn.params.gaussian_blur =
+        (struct pstk_gaussian_blur_params){{p->kernel[0], p->kernel[1]}, {sigma, sigma}};
     pstk__sampled_ops_add(to, &drawn);
 }
 
 static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const struct pstk_op drawn =
-        pstk_box_blur(pstk__random_uniform(r, op->params.values[0], op->params.values[1]));
+    const struct pstk_op drawn = pstk_box_blur(pstk__random_uniform(
+        r, op->params.random_box_blur.min_radius, op->params.random_box_blur.max_radius));
     pstk__sampled_ops_add(to, &drawn);
 }
 

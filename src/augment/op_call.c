@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define N_WORDS 4u               /* of random bits */
-#define FIRST_WORD 1u            /* of params */
 #define MAX_SCRATCH 4294967296.0 /* bytes */
 #define MAX_WORD 4294967295.0
 #define GUARD PSTK__PICTURE_PAD /* bytes after the pixels, and after the scratch */
@@ -21,10 +20,9 @@
 
 struct pstk_op pstk_call(pstk_pixels_fn function, void *user, uint64_t scratch_size)
 {
-    return (struct pstk_op){.kind = PSTK_OP_CALL,
-                            .params.values = {(double)scratch_size},
-                            .function = function,
-                            .user = user};
+    struct pstk_op op = {.kind = PSTK_OP_CALL, .function = function, .user = user};
+    op.params.call = (struct pstk_call_params){.scratch_size = (double)scratch_size};
+    return op;
 }
 
 static int is_whole(double value, double most)
@@ -36,15 +34,15 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     if (!op->function)
         return FAIL("function: value is NULL; must be a function");
-    if (!is_whole(op->params.values[0], MAX_SCRATCH))
+    if (!is_whole(op->params.call.scratch_size, MAX_SCRATCH))
         return FAIL("scratch_size: value is %g; must be a whole number of at most %.0f bytes",
-                    op->params.values[0], MAX_SCRATCH);
+                    op->params.call.scratch_size, MAX_SCRATCH);
     for (uint32_t i = 0; i < N_WORDS; i++)
-        if (!is_whole(op->params.values[FIRST_WORD + i], MAX_WORD))
+        if (!is_whole(op->params.call.random[i], MAX_WORD))
             return FAIL("random[%u]: value is %g; must be a whole number of at most %.0f", i,
-                        op->params.values[FIRST_WORD + i], MAX_WORD);
+                        op->params.call.random[i], MAX_WORD);
     const int rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, FIRST_WORD + N_WORDS, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 1 + N_WORDS, err);
 }
 
 /* A list's op becomes one whose random bits are set. */
@@ -52,13 +50,13 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 {
     struct pstk_op drawn = *op;
     for (uint32_t i = 0; i < N_WORDS; i++)
-        drawn.params.values[FIRST_WORD + i] = pstk__random_u32(r);
+        drawn.params.call.random[i] = pstk__random_u32(r);
     pstk__sampled_ops_add(to, &drawn);
 }
 
 static uint64_t scratch_of(const struct pstk_op *op)
 {
-    return (uint64_t)op->params.values[0];
+    return (uint64_t)op->params.call.scratch_size;
 }
 
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
@@ -70,7 +68,7 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 
 static uint64_t random_of(const struct pstk_op *op, uint32_t i)
 {
-    const double *words = &op->params.values[FIRST_WORD + 2 * i];
+    const double *words = &op->params.call.random[2 * i];
     return (uint64_t)words[0] | (uint64_t)words[1] << 32;
 }
 

@@ -35,7 +35,7 @@ int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk
         return FAIL("flags: value is 0x%x; must be 0, because this version knows none", op->flags);
     for (uint32_t i = n_used; i < PSTK_MAX_OP_PARAMS; i++)
         if (!(op->params.values[i] == 0.0))
-            return FAIL("params[%u]: value is %g; must be 0, because it is not used", i,
+            return FAIL("params.values[%u]: value is %g; must be 0, because it is not used", i,
                         op->params.values[i]);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #define N_KINDS 4
 
+/* In the order of params.values, where each has its least and its greatest number. */
 static const struct {
     uint32_t kind;
     const char *name;
@@ -19,15 +20,23 @@ static const struct {
     {PSTK_OP_HUE, "hue", -0.5, 0.5, 0},
 };
 
+/* Return the least factor that a number stands for. */
+static double min_of(double reach)
+{
+    return reach < 1 ? 1 - reach : 0;
+}
+
 struct pstk_op pstk_color_jitter(double brightness, double contrast, double saturation, double hue)
 {
-    const double reach[3] = {brightness, contrast, saturation};
-    struct pstk_op op = {
-        .kind = PSTK_OP_COLOR_JITTER, .params.values[6] = -hue, .params.values[7] = hue};
-    for (int i = 0; i < 3; i++) {
-        op.params.values[2 * i] = reach[i] < 1 ? 1 - reach[i] : 0;
-        op.params.values[2 * i + 1] = 1 + reach[i];
-    }
+    struct pstk_op op = {.kind = PSTK_OP_COLOR_JITTER};
+    op.params.color_jitter = (struct pstk_color_jitter_params){.min_brightness = min_of(brightness),
+                                                               .max_brightness = 1 + brightness,
+                                                               .min_contrast = min_of(contrast),
+                                                               .max_contrast = 1 + contrast,
+                                                               .min_saturation = min_of(saturation),
+                                                               .max_saturation = 1 + saturation,
+                                                               .min_hue = -hue,
+                                                               .max_hue = hue};
     return op;
 }
 

@@ -46,10 +46,8 @@ static int check_solarize(const struct pstk_op *op, struct pstk_error *err)
     return check_value(op, "threshold", 0, 256, err);
 }
 
-static int check_whole(const struct pstk_op *op, int i, const char *what, int least, int most,
-                       struct pstk_error *err)
+static int check_whole(const char *what, double value, int least, int most, struct pstk_error *err)
 {
-    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (int)value))
         return FAIL("%s: value is %g; must be a whole number from %d to %d", what, value, least,
                     most);
@@ -58,15 +56,15 @@ static int check_whole(const struct pstk_op *op, int i, const char *what, int le
 
 static int check_posterize(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_whole(op, 0, "bits", 0, 8, err);
+    const int rc = check_whole("bits", op->params.posterize.bits, 0, 8, err);
     return rc < 0 ? rc : check_value(op, "bits", 0, 8, err);
 }
 
 static int check_solarize_add(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_whole(op, 0, "add", -255, 255, err);
+    int rc = check_whole("add", op->params.solarize_add.add, -255, 255, err);
     if (rc == 0)
-        rc = check_whole(op, 1, "threshold", 0, 256, err);
+        rc = check_whole("threshold", op->params.solarize_add.threshold, 0, 256, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
@@ -74,10 +72,10 @@ static int check_solarize_add(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_gamma(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params.values[0] >= 0 && op->params.values[0] <= MAX_FACTOR))
-        return FAIL("gamma: value is %g; must be from 0 to %g", op->params.values[0], MAX_FACTOR);
-    if (!(op->params.values[1] >= 0 && op->params.values[1] <= MAX_FACTOR))
-        return FAIL("gain: value is %g; must be from 0 to %g", op->params.values[1], MAX_FACTOR);
+    if (!(op->params.gamma.gamma >= 0 && op->params.gamma.gamma <= MAX_FACTOR))
+        return FAIL("gamma: value is %g; must be from 0 to %g", op->params.gamma.gamma, MAX_FACTOR);
+    if (!(op->params.gamma.gain >= 0 && op->params.gamma.gain <= MAX_FACTOR))
+        return FAIL("gain: value is %g; must be from 0 to %g", op->params.gamma.gain, MAX_FACTOR);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
 }
@@ -86,14 +84,15 @@ static int check_permute(const struct pstk_op *op, struct pstk_error *err)
 {
     uint32_t seen = 0;
     for (int i = 0; i < 3; i++) {
-        const int rc = check_whole(op, i, "order", 0, 2, err);
+        const int rc = check_whole("order", op->params.permute_channels.order[i], 0, 2, err);
         if (rc < 0)
             return rc;
-        seen |= 1u << (uint32_t)op->params.values[i];
+        seen |= 1u << (uint32_t)op->params.permute_channels.order[i];
     }
     if (seen != 7)
         return FAIL("order: value is (%g, %g, %g); must have each of 0, 1 and 2 once",
-                    op->params.values[0], op->params.values[1], op->params.values[2]);
+                    op->params.permute_channels.order[0], op->params.permute_channels.order[1],
+                    op->params.permute_channels.order[2]);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
 }
@@ -113,7 +112,7 @@ static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_err
 
 static void table_brightness(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_brightness(table, (float)op->params.values[0]);
+    pstk__colour_table_brightness(table, (float)op->params.brightness.factor);
 }
 
 static void table_invert(const struct pstk_op *op, struct pstk__colour_table *table)
@@ -124,23 +123,23 @@ static void table_invert(const struct pstk_op *op, struct pstk__colour_table *ta
 
 static void table_posterize(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_posterize(table, (uint32_t)op->params.values[0]);
+    pstk__colour_table_posterize(table, (uint32_t)op->params.posterize.bits);
 }
 
 static void table_solarize(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_solarize(table, op->params.values[0]);
+    pstk__colour_table_solarize(table, op->params.solarize.threshold);
 }
 
 static void table_solarize_add(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_solarize_add(table, (int32_t)op->params.values[0],
-                                    (int32_t)op->params.values[1]);
+    pstk__colour_table_solarize_add(table, (int32_t)op->params.solarize_add.add,
+                                    (int32_t)op->params.solarize_add.threshold);
 }
 
 static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_gamma(table, op->params.values[0], op->params.values[1]);
+    pstk__colour_table_gamma(table, op->params.gamma.gamma, op->params.gamma.gain);
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
@@ -148,20 +147,21 @@ static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *tab
 static int contrast(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const uint32_t mean = pstk__colour_mean(canvas->kernels->colour, &canvas->picture);
-    pstk__colour_table_contrast(&canvas->table, mean, (float)op->params.values[0]);
+    pstk__colour_table_contrast(&canvas->table, mean, (float)op->params.contrast.factor);
     canvas->has_table = 1;
     return 0;
 }
 
 static int saturation(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__colour_saturation(canvas->kernels->colour, &canvas->picture, (float)op->params.values[0]);
+    pstk__colour_saturation(canvas->kernels->colour, &canvas->picture,
+                            (float)op->params.saturation.factor);
     return 0;
 }
 
 static int hue(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__colour_hue(canvas->kernels->colour, &canvas->picture, op->params.values[0]);
+    pstk__colour_hue(canvas->kernels->colour, &canvas->picture, op->params.hue.hue);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int sharpness(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__colour_sharpness(canvas->kernels->colour, &out, in, (float)op->params.values[0]);
+    pstk__colour_sharpness(canvas->kernels->colour, &out, in, (float)op->params.sharpness.factor);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -191,8 +191,9 @@ static int equalize(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static int permute(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    const uint32_t order[3] = {(uint32_t)op->params.values[0], (uint32_t)op->params.values[1],
-                               (uint32_t)op->params.values[2]};
+    const uint32_t order[3] = {(uint32_t)op->params.permute_channels.order[0],
+                               (uint32_t)op->params.permute_channels.order[1],
+                               (uint32_t)op->params.permute_channels.order[2]};
     pstk__colour_permute(canvas->kernels->colour, &canvas->picture, order);
     return 0;
 }

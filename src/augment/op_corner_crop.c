@@ -7,13 +7,14 @@
 
 struct pstk_op pstk_corner_crop(uint32_t height, uint32_t width, uint32_t corner)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_CORNER_CROP, .width = width, .height = height, .params.values = {corner}};
+    struct pstk_op op = {.kind = PSTK_OP_CORNER_CROP, .width = width, .height = height};
+    op.params.corner_crop = (struct pstk_corner_crop_params){corner};
+    return op;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double corner = op->params.values[0];
+    const double corner = op->params.corner_crop.corner;
     if (!(corner >= PSTK_CORNER_TOP_LEFT && corner <= PSTK_CORNER_CENTER &&
           corner == (uint32_t)corner))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -48,7 +49,7 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static struct pstk_op part_of(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const uint32_t right = width - op->width, bottom = height - op->height;
-    switch ((uint32_t)op->params.values[0]) {
+    switch ((uint32_t)op->params.corner_crop.corner) {
     case PSTK_CORNER_TOP_LEFT:
         return pstk__part_of(op, 0, 0);
     case PSTK_CORNER_TOP_RIGHT:

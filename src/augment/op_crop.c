@@ -10,8 +10,9 @@
 
 struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t width)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_CROP, .width = width, .height = height, .params.values = {top, left}};
+    struct pstk_op op = {.kind = PSTK_OP_CROP, .width = width, .height = height};
+    op.params.crop = (struct pstk_crop_params){top, left};
+    return op;
 }
 
 /* Check top and left, whole numbers from `least` to `most`. */
@@ -41,7 +42,7 @@ static int check_inside(const struct pstk_op *op, struct pstk_error *err)
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
-    const double top = op->params.values[0], left = op->params.values[1];
+    const double top = op->params.crop.top, left = op->params.crop.left;
     const int is_inside = top >= 0 && left >= 0 && top + op->height <= view->height &&
                           left + op->width <= view->width;
     return !is_inside && view->effects & PSTK__CROPS;
@@ -49,7 +50,7 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
 
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
-    pstk__geometry_crop(g, (int64_t)op->params.values[1], (int64_t)op->params.values[0], op->width,
+    pstk__geometry_crop(g, (int64_t)op->params.crop.left, (int64_t)op->params.crop.top, op->width,
                         op->height);
 }
 
@@ -58,7 +59,7 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, op->width, op->height, in->channels);
-    pstk__copy_crop(&out, in, (int32_t)op->params.values[1], (int32_t)op->params.values[0],
+    pstk__copy_crop(&out, in, (int32_t)op->params.crop.left, (int32_t)op->params.crop.top,
                     op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
@@ -68,7 +69,7 @@ static void move(const struct pstk_op *op, const struct pstk__view *view,
                  struct pstk__point *points, uint32_t n)
 {
     (void)view;
-    pstk__points_shift(points, n, -op->params.values[1], -op->params.values[0]);
+    pstk__points_shift(points, n, -op->params.crop.left, -op->params.crop.top);
 }
 
 const struct pstk__op_entry pstk__op_crop = {

@@ -15,65 +15,51 @@
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Of params of a random erasing. */
-enum {
-    SCALE = 1,
-    RATIO = 3,
-    RANDOM_VALUES = 5,
-    COUNT = RANDOM_VALUES + PSTK__MAX_CHANNELS + 1,
-    N_RANDOM_PARAMS = COUNT + 2,
-};
-/* Of params of an erasing: top, left, height, width come first. */
-enum {
-    VALUES = 4,
-    KEY = VALUES + PSTK__MAX_CHANNELS + 1,
-    N_PARAMS = KEY + 2,
-};
-#define IS_NORMAL PSTK__MAX_CHANNELS /* after the first of the values */
-#define PER_CHANNEL 2                /* of IS_NORMAL, of a random erasing */
+#define PER_CHANNEL 2 /* is_normal of a random erasing */
 #define MAX_COUNT 32
 
 struct pstk_op pstk_random_erasing(double probability, double value)
 {
-    struct pstk_op op = {.kind = PSTK_OP_RANDOM_ERASING,
-                         .params.values = {probability, 0.02, 0.33, 0.3, 3.3}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_ERASING};
+    op.params.random_erasing =
+        (struct pstk_random_erasing_params){probability, 0.02, 0.33, 0.3, 3.3};
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        op.params.values[RANDOM_VALUES + c] = value;
+        op.params.random_erasing.value[c] = value;
     return op;
 }
 
 struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
                           double value)
 {
-    struct pstk_op op = {.kind = PSTK_OP_ERASE, .params.values = {top, left, height, width}};
+    struct pstk_op op = {.kind = PSTK_OP_ERASE};
+    op.params.erase = (struct pstk_erase_params){top, left, height, width};
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        op.params.values[VALUES + c] = value;
+        op.params.erase.value[c] = value;
     return op;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /* most: of is_normal. */
-static int check_values(const double *values, int most, struct pstk_error *err)
+static int check_values(const double values[PSTK__MAX_CHANNELS], double is_normal, int most,
+                        struct pstk_error *err)
 {
-    const int is_normal = values[IS_NORMAL] != 0;
-    if (!(values[IS_NORMAL] >= 0 && values[IS_NORMAL] <= most &&
-          values[IS_NORMAL] == (int)values[IS_NORMAL]))
-        return FAIL("is_normal: value is %g; must be a whole number from 0 to %d",
-                    values[IS_NORMAL], most);
+    if (!(is_normal >= 0 && is_normal <= most && is_normal == (int)is_normal))
+        return FAIL("is_normal: value is %g; must be a whole number from 0 to %d", is_normal, most);
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        if (!isfinite((float)values[c]) || (is_normal && values[c] != 0))
+        if (!isfinite((float)values[c]) || (is_normal != 0 && values[c] != 0))
             return FAIL("value[%u]: value is %g; must be finite, and 0 if is_normal is not", c,
                         values[c]);
     return 0;
 }
 
 /* Rows of u8 hold whole values only. */
-static int check_dtype(const double *values, const struct pstk__view *view, struct pstk_error *err)
+static int check_dtype(const double values[PSTK__MAX_CHANNELS], double is_normal,
+                       const struct pstk__view *view, struct pstk_error *err)
 {
     if (view->dtype != PSTK_U8)
         return 0;
-    if (values[IS_NORMAL] != 0)
+    if (is_normal != 0)
         return FAIL(
             "normal values are fractions, which dtype u8 cannot hold; use f16, bf16 or f32");
     for (uint32_t c = 0; c < view->channels; c++)
@@ -83,73 +69,74 @@ static int check_dtype(const double *values, const struct pstk__view *view, stru
     return 0;
 }
 
-static int check_count(const double *count, struct pstk_error *err)
+static int check_count(double least, double most, struct pstk_error *err)
 {
-    const int is_set = count[0] != 0 || count[1] != 0;
-    if (is_set && !(count[0] >= 1 && count[0] <= count[1] && count[1] <= MAX_COUNT &&
-                    count[0] == (int)count[0] && count[1] == (int)count[1]))
+    const int is_set = least != 0 || most != 0;
+    if (is_set && !(least >= 1 && least <= most && most <= MAX_COUNT && least == (int)least &&
+                    most == (int)most))
         return FAIL(
             "count: value is (%g, %g); must be two whole numbers in rising order, from 1 to "
             "%d",
-            count[0], count[1], MAX_COUNT);
+            least, most, MAX_COUNT);
     return 0;
 }
 
 static int check_random(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params.values, *scale = p + SCALE, *ratio = p + RATIO;
-    if (!(p[0] >= 0 && p[0] <= 1))
-        return FAIL("probability: value is %g; must be from 0 to 1", p[0]);
-    if (!(scale[0] >= 0 && scale[0] <= scale[1] && scale[1] <= 1))
+    const struct pstk_random_erasing_params *p = &op->params.random_erasing;
+    if (!(p->probability >= 0 && p->probability <= 1))
+        return FAIL("probability: value is %g; must be from 0 to 1", p->probability);
+    if (!(p->min_scale >= 0 && p->min_scale <= p->max_scale && p->max_scale <= 1))
         return FAIL("scale: value is (%g, %g); must be two fractions of the area in rising order, "
                     "from 0 to 1",
-                    scale[0], scale[1]);
-    if (!(ratio[0] >= 1 / MAX_RATIO && ratio[0] <= ratio[1] && ratio[1] <= MAX_RATIO))
+                    p->min_scale, p->max_scale);
+    if (!(p->min_ratio >= 1 / MAX_RATIO && p->min_ratio <= p->max_ratio &&
+          p->max_ratio <= MAX_RATIO))
         return FAIL("ratio: value is (%g, %g); must be two ratios of height to width in rising "
                     "order, from 1/65535 to 65535",
-                    ratio[0], ratio[1]);
-    int rc = check_count(p + COUNT, err);
+                    p->min_ratio, p->max_ratio);
+    int rc = check_count(p->min_count, p->max_count, err);
     if (rc == 0)
-        rc = check_values(p + RANDOM_VALUES, PER_CHANNEL, err);
+        rc = check_values(p->value, p->is_normal, PER_CHANNEL, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, N_RANDOM_PARAMS, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, PSTK_MAX_OP_PARAMS, err);
 }
 
 static int check_random_view(const struct pstk_op *op, const struct pstk__view *view,
                              struct pstk_error *err)
 {
-    return check_dtype(op->params.values + RANDOM_VALUES, view, err);
+    const struct pstk_random_erasing_params *p = &op->params.random_erasing;
+    return check_dtype(p->value, p->is_normal, view, err);
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     static const char *const names[] = {"top", "left", "height", "width"};
+    const struct pstk_erase_params *p = &op->params.erase;
     for (int i = 0; i < 4; i++)
         if (!(op->params.values[i] >= 0 && op->params.values[i] <= UINT16_MAX &&
               op->params.values[i] == (uint32_t)op->params.values[i]))
             return FAIL("%s: value is %g; must be a whole number from 0 to 65535", names[i],
                         op->params.values[i]);
-    for (int i = KEY; i < N_PARAMS; i++)
-        if (!(op->params.values[i] >= 0 && op->params.values[i] <= UINT32_MAX &&
-              op->params.values[i] == (uint32_t)op->params.values[i]))
-            return FAIL("params[%d]: value is %g; must be a whole number below 2^32", i,
-                        op->params.values[i]);
-    int rc = check_values(op->params.values + VALUES, 1, err);
+    for (int i = 0; i < 2; i++)
+        if (!(p->key[i] >= 0 && p->key[i] <= UINT32_MAX && p->key[i] == (uint32_t)p->key[i]))
+            return FAIL("key[%d]: value is %g; must be a whole number below 2^32", i, p->key[i]);
+    int rc = check_values(p->value, p->is_normal, 1, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, N_PARAMS, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 11, err);
 }
 
 static int check_view(const struct pstk_op *op, const struct pstk__view *view,
                       struct pstk_error *err)
 {
-    const double *p = op->params.values;
+    const struct pstk_erase_params *p = &op->params.erase;
     const int is_sized = view->width > 0 && view->height > 0;
-    if (is_sized && (p[0] + p[2] > view->height || p[1] + p[3] > view->width))
+    if (is_sized && (p->top + p->height > view->height || p->left + p->width > view->width))
         return FAIL("part: it ends at (%g, %g); must lie inside of rows of %u x %u pixels",
-                    p[0] + p[2], p[1] + p[3], view->height, view->width);
-    return check_dtype(p + VALUES, view, err);
+                    p->top + p->height, p->left + p->width, view->height, view->width);
+    return check_dtype(p->value, p->is_normal, view, err);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */
@@ -159,11 +146,11 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static int draw_size(const struct pstk_op *op, struct pstk__random *r,
                      const struct pstk__view *view, uint32_t count, struct pstk__box *box)
 {
-    const double *p = op->params.values;
+    const struct pstk_random_erasing_params *p = &op->params.random_erasing;
     const double area = (double)view->height * view->width *
-                        pstk__random_uniform(r, p[SCALE], p[SCALE + 1]) / count;
+                        pstk__random_uniform(r, p->min_scale, p->max_scale) / count;
     const double aspect =
-        pstk__exp(pstk__random_uniform(r, pstk__log(p[RATIO]), pstk__log(p[RATIO + 1])));
+        pstk__exp(pstk__random_uniform(r, pstk__log(p->min_ratio), pstk__log(p->max_ratio)));
     const double height = pstk__rint_even(sqrt(area * aspect));
     const double width = pstk__rint_even(sqrt(area / aspect));
     if (!(height < view->height && width < view->width))
@@ -174,15 +161,16 @@ static int draw_size(const struct pstk_op *op, struct pstk__random *r,
 }
 
 /* Set the values of a box: those given, or normal ones, or the key of such. */
-static void draw_values(const struct pstk_op *op, struct pstk__random *r, double *drawn)
+static void draw_values(const struct pstk_op *op, struct pstk__random *r,
+                        struct pstk_erase_params *drawn)
 {
-    const double *given = op->params.values + RANDOM_VALUES;
-    const int is_normal = given[IS_NORMAL] == 1, is_colour = given[IS_NORMAL] == PER_CHANNEL;
+    const struct pstk_random_erasing_params *given = &op->params.random_erasing;
+    const int is_normal = given->is_normal == 1, is_colour = given->is_normal == PER_CHANNEL;
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        drawn[VALUES + c] = is_colour ? pstk__normal(pstk__random_u32(r)) : given[c];
-    drawn[VALUES + IS_NORMAL] = is_normal;
+        drawn->value[c] = is_colour ? pstk__normal(pstk__random_u32(r)) : given->value[c];
+    drawn->is_normal = is_normal;
     for (int k = 0; k < 2 && is_normal; k++)
-        drawn[KEY + k] = pstk__random_u32(r);
+        drawn->key[k] = pstk__random_u32(r);
 }
 
 /* As torchvision's get_params, in its order; 64 bits in place of normal numbers. */
@@ -196,21 +184,21 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t 
         i++;
     if (i == N_TRIES)
         return;
-    draw_values(op, r, drawn.params.values);
-    drawn.params.values[0] = (double)pstk__random_below(r, to->view.height - box.height + 1);
-    drawn.params.values[1] = (double)pstk__random_below(r, to->view.width - box.width + 1);
-    drawn.params.values[2] = box.height;
-    drawn.params.values[3] = box.width;
+    draw_values(op, r, &drawn.params.erase);
+    drawn.params.erase.top = (double)pstk__random_below(r, to->view.height - box.height + 1);
+    drawn.params.erase.left = (double)pstk__random_below(r, to->view.width - box.width + 1);
+    drawn.params.erase.height = box.height;
+    drawn.params.erase.width = box.width;
     pstk__sampled_ops_add(to, &drawn);
 }
 
 /* As torchvision's forward, and as timm's with a number of boxes. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t least = (uint32_t)op->params.values[COUNT],
-                   most = (uint32_t)op->params.values[COUNT + 1];
+    const struct pstk_random_erasing_params *p = &op->params.random_erasing;
+    const uint32_t least = (uint32_t)p->min_count, most = (uint32_t)p->max_count;
     uint32_t count = least > 0 ? least : 1;
-    if (!(pstk__random_unit(r) < op->params.values[0]))
+    if (!(pstk__random_unit(r) < p->probability))
         return;
     if (most > least)
         count += (uint32_t)pstk__random_below(r, most - least + 1);
@@ -220,7 +208,8 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 
 static uint32_t max_boxes(const struct pstk_op *op)
 {
-    return op->params.values[COUNT + 1] > 0 ? (uint32_t)op->params.values[COUNT + 1] : 1;
+    return op->params.random_erasing.max_count > 0 ? (uint32_t)op->params.random_erasing.max_count
+                                                   : 1;
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -266,19 +255,19 @@ static void put_normal(uint8_t *out, struct pstk__random *r, uint64_t step, uint
 /* Normal numbers come in the order of channels, rows and columns, whatever the layout is. */
 static void erase(const struct pstk_op *op, const struct pstk__finish *finish, void *row)
 {
-    const uint32_t top = (uint32_t)op->params.values[0], left = (uint32_t)op->params.values[1];
-    const uint32_t height = (uint32_t)op->params.values[2], width = (uint32_t)op->params.values[3];
+    const struct pstk_erase_params *p = &op->params.erase;
+    const uint32_t top = (uint32_t)p->top, left = (uint32_t)p->left;
+    const uint32_t height = (uint32_t)p->height, width = (uint32_t)p->width;
     const uint32_t size = pstk_dtype_size(finish->dtype);
     const uint64_t step = finish->layout == PSTK_NCHW ? 1 : finish->channels;
-    struct pstk__random r = {
-        .key = {(uint32_t)op->params.values[KEY], (uint32_t)op->params.values[KEY + 1]}};
+    struct pstk__random r = {.key = {(uint32_t)p->key[0], (uint32_t)p->key[1]}};
     for (uint32_t c = 0; c < finish->channels; c++) {
         const uint64_t channel = finish->layout == PSTK_NCHW ? c * finish->plane : c;
-        const uint32_t element = element_of((float)op->params.values[VALUES + c], finish->dtype);
+        const uint32_t element = element_of((float)p->value[c], finish->dtype);
         for (uint32_t y = top; y < top + height; y++) {
             const uint64_t at = channel + ((uint64_t)y * finish->width + left) * step;
             uint8_t *out = (uint8_t *)row + at * size;
-            if (op->params.values[VALUES + IS_NORMAL] == 1)
+            if (p->is_normal == 1)
                 put_normal(out, &r, step, width, finish->dtype);
             else
                 put_constant(out, element, step, width, size);

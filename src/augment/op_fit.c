@@ -18,14 +18,16 @@ struct pstk_op pstk_resize_longest(uint32_t side)
 
 struct pstk_op pstk_pad_to_size(uint32_t height, uint32_t width, uint32_t position)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_PAD_TO_SIZE, .width = width, .height = height, .params.values = {position}};
+    struct pstk_op op = {.kind = PSTK_OP_PAD_TO_SIZE, .width = width, .height = height};
+    op.params.pad_to_size = (struct pstk_position_params){position};
+    return op;
 }
 
 struct pstk_op pstk_letterbox(uint32_t height, uint32_t width, uint32_t position)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_LETTERBOX, .width = width, .height = height, .params.values = {position}};
+    struct pstk_op op = {.kind = PSTK_OP_LETTERBOX, .width = width, .height = height};
+    op.params.letterbox = (struct pstk_position_params){position};
+    return op;
 }
 
 /* ---- shared by ops that keep the aspect ratio ------------------------------------------------ */
@@ -72,7 +74,7 @@ static int change_by(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static int check_position(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double position = op->params.values[0];
+    const double position = op->params.letterbox.position;
     if (position != PSTK_POSITION_CENTER && position != PSTK_POSITION_TOP_LEFT)
         return FAIL(PSTK_EINVAL, "position: value is %g; must be %d or %d, an enum pstk_position",
                     position, PSTK_POSITION_CENTER, PSTK_POSITION_TOP_LEFT);
@@ -184,7 +186,7 @@ static int is_larger(const struct pstk_op *op, const struct pstk__view *view)
 /* Of what is added, the smaller half comes first. */
 static struct pstk_op padded_of(const struct pstk_op *op, const struct pstk__view *view)
 {
-    if (op->params.values[0] == PSTK_POSITION_TOP_LEFT)
+    if (op->params.pad_to_size.position == PSTK_POSITION_TOP_LEFT)
         return pstk__part_of(op, 0, 0);
     return pstk__part_of(op, -(int64_t)((op->height - view->height) / 2),
                          -(int64_t)((op->width - view->width) / 2));
@@ -271,7 +273,7 @@ static struct letters letters_of(const struct pstk_op *op, const struct pstk__vi
         height = fitted((double)view->height / view->width * op->width, op->height);
     else if (ratio < wanted)
         width = fitted(ratio * op->height, op->width);
-    const double half = op->params.values[0] == PSTK_POSITION_CENTER ? 0.5 : 0.0;
+    const double half = op->params.letterbox.position == PSTK_POSITION_CENTER ? 0.5 : 0.0;
     const double left = pstk__rint_even((op->width - width) * half);
     const double top = pstk__rint_even((op->height - height) * half);
     return (struct letters){resize_to(op, height, width),

@@ -8,19 +8,24 @@
 
 struct pstk_op pstk_random_flip(double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_FLIP, .params.values = {probability}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_FLIP};
+    op.params.random_flip = (struct pstk_probability_params){probability};
+    return op;
 }
 
 struct pstk_op pstk_random_vertical_flip(double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_VERTICAL_FLIP, .params.values = {probability}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_VERTICAL_FLIP};
+    op.params.random_vertical_flip = (struct pstk_probability_params){probability};
+    return op;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params.values[0] >= 0.0 && op->params.values[0] <= 1.0))
+    if (!(op->params.random_flip.probability >= 0.0 && op->params.random_flip.probability <= 1.0))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "probability: value is %g; must be from 0 to 1", op->params.values[0]);
+                          "probability: value is %g; must be from 0 to 1",
+                          op->params.random_flip.probability);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
@@ -28,7 +33,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const struct pstk_op flip = pstk_flip_horizontal();
-    if (pstk__random_unit(r) < op->params.values[0])
+    if (pstk__random_unit(r) < op->params.random_flip.probability)
         pstk__sampled_ops_add(to, &flip);
 }
 
@@ -36,7 +41,7 @@ static void draw_vertical(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {
     const struct pstk_op flip = pstk_flip_vertical();
-    if (pstk__random_unit(r) < op->params.values[0])
+    if (pstk__random_unit(r) < op->params.random_vertical_flip.probability)
         pstk__sampled_ops_add(to, &flip);
 }
 

@@ -10,47 +10,44 @@
 #define MAX_TRIALS 1000.0
 #define MAX_ROUNDS 100 /* torchvision tries for ever */
 
-/* Of params: least and greatest scale, least and greatest aspect ratio come first. */
-enum {
-    ASPECT = 2,
-    TRIALS = 4,
-    OPTIONS = 5,
-    N_OPTIONS = PSTK_MAX_OP_PARAMS - OPTIONS,
-};
+#define N_OPTIONS (sizeof((struct pstk_random_iou_crop_params){0}.options) / sizeof(double))
 
 struct pstk_op pstk_random_iou_crop(void)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_IOU_CROP,
-                            .params.values = {0.3, 1, 0.5, 2, 40, 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_IOU_CROP};
+    op.params.random_iou_crop =
+        (struct pstk_random_iou_crop_params){0.3, 1, 0.5, 2, 40, {0, 0.1, 0.3, 0.5, 0.7, 0.9, 1}};
+    return op;
 }
 
 static uint32_t n_options(const struct pstk_op *op)
 {
     uint32_t n = 0;
-    while (n < N_OPTIONS && op->params.values[OPTIONS + n] >= 0)
+    while (n < N_OPTIONS && op->params.random_iou_crop.options[n] >= 0)
         n++;
     return n;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params.values;
+    const struct pstk_random_iou_crop_params *p = &op->params.random_iou_crop;
     const uint32_t n = n_options(op);
-    if (!(p[0] > 0 && p[0] <= p[1] && p[1] <= 1))
+    if (!(p->min_scale > 0 && p->min_scale <= p->max_scale && p->max_scale <= 1))
         return FAIL("scale: value is (%g, %g); must be two fractions of a side in rising order, "
                     "above 0 up to 1",
-                    p[0], p[1]);
-    if (!(p[ASPECT] >= 1 / MAX_RATIO && p[ASPECT] <= p[ASPECT + 1] && p[ASPECT + 1] <= MAX_RATIO))
+                    p->min_scale, p->max_scale);
+    if (!(p->min_aspect_ratio >= 1 / MAX_RATIO && p->min_aspect_ratio <= p->max_aspect_ratio &&
+          p->max_aspect_ratio <= MAX_RATIO))
         return FAIL("aspect_ratio: value is (%g, %g); must be two ratios of width to height in "
                     "rising order, from 1/65535 to 65535",
-                    p[ASPECT], p[ASPECT + 1]);
-    if (!(p[TRIALS] >= 1 && p[TRIALS] <= MAX_TRIALS && p[TRIALS] == (uint32_t)p[TRIALS]))
-        return FAIL("trials: value is %g; must be a whole number from 1 to %g", p[TRIALS],
+                    p->min_aspect_ratio, p->max_aspect_ratio);
+    if (!(p->trials >= 1 && p->trials <= MAX_TRIALS && p->trials == (uint32_t)p->trials))
+        return FAIL("trials: value is %g; must be a whole number from 1 to %g", p->trials,
                     MAX_TRIALS);
     for (uint32_t i = 0; i < N_OPTIONS; i++)
-        if (i < n ? !(p[OPTIONS + i] <= 1) : p[OPTIONS + i] != -1)
+        if (i < n ? !(p->options[i] <= 1) : p->options[i] != -1)
             return FAIL("options[%u]: value is %g; must be from 0 to 1, or -1 after the last", i,
-                        p[OPTIONS + i]);
+                        p->options[i]);
     if (n == 0)
         return FAIL("options: there is none; must be at least 1");
     const int rc = pstk__op_check_no_size(op, err);
@@ -90,20 +87,20 @@ static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *cr
 static int try_crop(const struct pstk_op *op, struct pstk__random *r,
                     const struct pstk__sampled_ops *to, double least, struct pstk_op *crop)
 {
-    const double *p = op->params.values;
+    const struct pstk_random_iou_crop_params *p = &op->params.random_iou_crop;
     const double w = to->view.width, h = to->view.height;
-    const uint32_t width = (uint32_t)(w * pstk__random_uniform(r, p[0], p[1]));
-    const uint32_t height = (uint32_t)(h * pstk__random_uniform(r, p[0], p[1]));
+    const uint32_t width = (uint32_t)(w * pstk__random_uniform(r, p->min_scale, p->max_scale));
+    const uint32_t height = (uint32_t)(h * pstk__random_uniform(r, p->min_scale, p->max_scale));
     if (width == 0 || height == 0)
         return 0;
     const double aspect = (double)width / height;
-    if (!(aspect >= p[ASPECT] && aspect <= p[ASPECT + 1]))
+    if (!(aspect >= p->min_aspect_ratio && aspect <= p->max_aspect_ratio))
         return 0;
     const int32_t left = (int32_t)((w - width) * pstk__random_unit(r));
     const int32_t top = (int32_t)((h - height) * pstk__random_unit(r));
     const struct pstk__sides part = {{left, top}, {(double)left + width, (double)top + height}};
-    *crop = (struct pstk_op){
-        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params.values = {top, left}};
+    *crop = (struct pstk_op){.kind = PSTK_OP_IOU_CROP, .width = width, .height = height};
+    crop->params.iou_crop = (struct pstk_crop_params){top, left};
     return is_good(to->boxes, &part, least);
 }
 
@@ -117,10 +114,10 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
         return;
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        const double least = op->params.values[OPTIONS + pstk__random_below(r, n)];
+        const double least = op->params.random_iou_crop.options[pstk__random_below(r, n)];
         if (least >= 1)
             return;
-        for (uint32_t i = 0; i < (uint32_t)op->params.values[TRIALS]; i++)
+        for (uint32_t i = 0; i < (uint32_t)op->params.random_iou_crop.trials; i++)
             if (try_crop(op, r, to, least, &crop)) {
                 pstk__sampled_ops_add(to, &crop);
                 return;

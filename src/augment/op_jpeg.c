@@ -12,12 +12,16 @@
 
 struct pstk_op pstk_jpeg(uint32_t quality)
 {
-    return (struct pstk_op){.kind = PSTK_OP_JPEG, .params.values = {quality}};
+    struct pstk_op op = {.kind = PSTK_OP_JPEG};
+    op.params.jpeg = (struct pstk_jpeg_params){quality};
+    return op;
 }
 
 struct pstk_op pstk_random_jpeg(uint32_t least, uint32_t most)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_JPEG, .params.values = {least, most}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_JPEG};
+    op.params.random_jpeg = (struct pstk_random_jpeg_params){least, most};
+    return op;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -35,15 +39,16 @@ static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_err
 
 static int check_fixed(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!is_quality(op->params.values[0]))
+    if (!is_quality(op->params.jpeg.quality))
         return FAIL("quality: value is %g; must be a whole number from 1 to %u",
-                    op->params.values[0], PSTK__JPEG_MAX_QUALITY);
+                    op->params.jpeg.quality, PSTK__JPEG_MAX_QUALITY);
     return check_rest(op, 1, err);
 }
 
 static int check_random(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double least = op->params.values[0], most = op->params.values[1];
+    const double least = op->params.random_jpeg.min_quality,
+                 most = op->params.random_jpeg.max_quality;
     if (!is_quality(least) || !is_quality(most) || least > most)
         return FAIL("quality: value is (%g, %g); must be two whole numbers in rising order, from 1 "
                     "to %u",
@@ -73,13 +78,14 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *picture = &canvas->picture;
     return pstk__jpeg_recompress(picture->pixels, picture->width, picture->height,
-                                 picture->channels, (uint32_t)op->params.values[0],
+                                 picture->channels, (uint32_t)op->params.jpeg.quality,
                                  &canvas->kernels->jpeg, canvas->arena);
 }
 
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t least = (uint32_t)op->params.values[0], most = (uint32_t)op->params.values[1];
+    const uint32_t least = (uint32_t)op->params.random_jpeg.min_quality,
+                   most = (uint32_t)op->params.random_jpeg.max_quality;
     const struct pstk_op drawn =
         pstk_jpeg(least + (uint32_t)pstk__random_below(r, most - least + 1));
     pstk__sampled_ops_add(to, &drawn);

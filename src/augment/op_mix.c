@@ -20,15 +20,16 @@
 struct pstk_op pstk_mix_chains(uint32_t mode, double weight, const struct pstk_op *children,
                                uint32_t n_children)
 {
-    return (struct pstk_op){.kind = PSTK_OP_MIX,
-                            .params.values = {mode, weight},
-                            .children = children,
-                            .n_children = n_children};
+    struct pstk_op op = {.kind = PSTK_OP_MIX, .children = children, .n_children = n_children};
+    op.params.mix = (struct pstk_mix_params){mode, weight};
+    return op;
 }
 
 struct pstk_op pstk_mix_chain(double weight)
 {
-    return (struct pstk_op){.kind = PSTK_OP_MIX_CHAIN, .params.values = {weight}};
+    struct pstk_op op = {.kind = PSTK_OP_MIX_CHAIN};
+    op.params.mix_chain = (struct pstk_mix_chain_params){weight};
+    return op;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ static int check_child(const struct pstk_op *op, struct pstk_error *err)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
     if (op->kind == PSTK_OP_MIX_CHAIN) {
-        const int rc = check_weight("weight", op->params.values[0], err);
+        const int rc = check_weight("weight", op->params.mix_chain.weight, err);
         return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
     }
     if (!entry || (!entry->change && !entry->table) || op->kind == PSTK_OP_MIX)
@@ -99,10 +100,10 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    if (!(op->params.values[0] >= 0 && op->params.values[0] <= PSTK_CHAIN_BLENDS &&
-          op->params.values[0] == (uint32_t)op->params.values[0]))
+    if (!(op->params.mix.mode >= 0 && op->params.mix.mode <= PSTK_CHAIN_BLENDS &&
+          op->params.mix.mode == (uint32_t)op->params.mix.mode))
         return FAIL("mode: value is %g; must be from 0 to %d, an enum pstk_chain_mode",
-                    op->params.values[0], PSTK_CHAIN_BLENDS);
+                    op->params.mix.mode, PSTK_CHAIN_BLENDS);
     if (op->n_children < 1 || op->n_children > MAX_CHILDREN || !op->children ||
         op->children[0].kind != PSTK_OP_MIX_CHAIN)
         return FAIL("n_children: value is %u; must be from 1 to %u, and children an array of them "
@@ -111,7 +112,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     for (uint32_t i = 0; i < op->n_children; i++)
         if (check_child(&op->children[i], &inner) < 0)
             return FAIL("children[%u]: %.400s", i, inner.message);
-    int rc = check_weight("weight", op->params.values[1], err);
+    int rc = check_weight("weight", op->params.mix.weight, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
@@ -204,8 +205,8 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     void *memory = pstk__arena_get(canvas->arena, size * sizeof(float));
     if (!original || !memory)
         return PSTK_ENOMEM;
-    const struct mixing mixing = {.mode = (uint32_t)op->params.values[0],
-                                  .weight = (float)op->params.values[1],
+    const struct mixing mixing = {.mode = (uint32_t)op->params.mix.mode,
+                                  .weight = (float)op->params.mix.weight,
                                   .size = size,
                                   .original = original,
                                   .sum = memory,
@@ -219,7 +220,7 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
         const int rc = pstk__canvas_run(canvas, &op->children[i], n);
         if (rc < 0)
             return rc;
-        mixing_add(&mixing, canvas->picture.pixels, (float)chain->params.values[0]);
+        mixing_add(&mixing, canvas->picture.pixels, (float)chain->params.mix_chain.weight);
         i += n;
     }
     mixing_end(&mixing, canvas->picture.pixels);

@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#define SCALE (2 * PSTK__MAX_CHANNELS) /* of params: mean and deviation come first */
-
 struct pstk_op pstk_normalize(const float *mean, const float *deviation)
 {
     return pstk_normalize_channels(3, mean, deviation);
@@ -18,15 +16,17 @@ struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean, con
 {
     struct pstk_op op = {.kind = PSTK_OP_NORMALIZE, .channels = channels};
     for (uint32_t c = 0; c < channels && channels <= PSTK__MAX_CHANNELS; c++) {
-        op.params.values[c] = mean[c];
-        op.params.values[channels + c] = deviation[c];
+        op.params.normalize.mean[c] = mean[c];
+        op.params.normalize.deviation[c] = deviation[c];
     }
     return op;
 }
 
 struct pstk_op pstk_to_float(uint32_t scale)
 {
-    return (struct pstk_op){.kind = PSTK_OP_TO_FLOAT, .params.values = {scale}};
+    struct pstk_op op = {.kind = PSTK_OP_TO_FLOAT};
+    op.params.to_float = (struct pstk_to_float_params){scale};
+    return op;
 }
 
 /* Programs for three channels may leave the member 0. */
@@ -45,31 +45,34 @@ static int check_scale(double scale, struct pstk_error *err)
 
 static int check_unused(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
 {
-    for (uint32_t i = 2 * n; i < SCALE; i++)
-        if (op->params.values[i] != 0)
+    const struct pstk_normalize_params *p = &op->params.normalize;
+    for (uint32_t c = n; c < PSTK__MAX_CHANNELS; c++)
+        if (p->mean[c] != 0 || p->deviation[c] != 0)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "params[%u]: value is %g; must be 0, because it is not used", i,
-                              op->params.values[i]);
-    return pstk__op_check_unused(op, SCALE + 1, err);
+                              "mean[%u], deviation[%u]: values are %g and %g; must be 0, because "
+                              "they are not used",
+                              c, c, p->mean[c], p->deviation[c]);
+    return pstk__op_check_unused(op, 2 * PSTK__MAX_CHANNELS + 1, err);
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
+    const struct pstk_normalize_params *p = &op->params.normalize;
     const uint32_t n = channels_of(op);
     if (n != 1 && n != 3 && n != 4)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "channels: value is %u; must be 1, 3 or 4", n);
     for (uint32_t c = 0; c < n; c++) {
-        const float mean = (float)op->params.values[c], deviation = (float)op->params.values[n + c];
+        const float mean = (float)p->mean[c], deviation = (float)p->deviation[c];
         if (!isfinite(mean))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "mean[%u]: value is %g; must be finite", c, op->params.values[c]);
+                              "mean[%u]: value is %g; must be finite", c, p->mean[c]);
         if (!(isfinite(deviation) && deviation > 0.0f))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "deviation[%u]: value is %g; must be finite and greater than 0", c,
-                              op->params.values[n + c]);
+                              p->deviation[c]);
     }
-    int rc = check_scale(op->params.values[SCALE], err);
+    int rc = check_scale(p->scale, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : check_unused(op, n, err);
@@ -77,7 +80,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_float(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_scale(op->params.values[0], err);
+    int rc = check_scale(op->params.to_float.scale, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
@@ -108,17 +111,17 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static void finish(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
     normalisation->is_set = 1;
-    normalisation->scale = (uint32_t)op->params.values[SCALE];
+    normalisation->scale = (uint32_t)op->params.normalize.scale;
     const uint32_t channels = channels_of(op);
     for (uint32_t c = 0; c < channels; c++) {
-        normalisation->mean[c] = (float)op->params.values[c];
-        normalisation->deviation[c] = (float)op->params.values[channels + c];
+        normalisation->mean[c] = (float)op->params.normalize.mean[c];
+        normalisation->deviation[c] = (float)op->params.normalize.deviation[c];
     }
 }
 
 static void finish_float(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
-    normalisation->scale = (uint32_t)op->params.values[0];
+    normalisation->scale = (uint32_t)op->params.to_float.scale;
 }
 
 const struct pstk__op_entry pstk__op_to_float = {

@@ -16,27 +16,30 @@
 
 struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_TRIVIAL_AUGMENT_WIDE, .filter = filter, .params.values = {bins}};
+    struct pstk_op op = {.kind = PSTK_OP_TRIVIAL_AUGMENT_WIDE, .filter = filter};
+    op.params.trivial_augment_wide = (struct pstk_trivial_augment_wide_params){bins};
+    return op;
 }
 
 struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, uint32_t bins, uint32_t filter)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_RAND_AUGMENT, .filter = filter, .params.values = {n_ops, magnitude, bins}};
+    struct pstk_op op = {.kind = PSTK_OP_RAND_AUGMENT, .filter = filter};
+    op.params.rand_augment = (struct pstk_rand_augment_params){n_ops, magnitude, bins};
+    return op;
 }
 
 struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_AUTO_AUGMENT, .filter = filter, .params.values = {policy}};
+    struct pstk_op op = {.kind = PSTK_OP_AUTO_AUGMENT, .filter = filter};
+    op.params.auto_augment = (struct pstk_auto_augment_params){policy};
+    return op;
 }
 
 struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth, double alpha)
 {
-    return (struct pstk_op){.kind = PSTK_OP_AUG_MIX,
-                            .filter = PSTK_FILTER_BILINEAR,
-                            .params.values = {severity, n_chains, depth, alpha, 1}};
+    struct pstk_op op = {.kind = PSTK_OP_AUG_MIX, .filter = PSTK_FILTER_BILINEAR};
+    op.params.aug_mix = (struct pstk_aug_mix_params){severity, n_chains, depth, alpha, 1};
+    return op;
 }
 
 /* ---- the set of operations ------------------------------------------------------------------- */
@@ -198,10 +201,9 @@ static void add(struct pstk__sampled_ops *to, const struct pstk_op *policy, enum
 
 /* ---- TrivialAugmentWide and RandAugment ------------------------------------------------------ */
 
-static int check_whole(const struct pstk_op *op, int i, const char *what, double least, double most,
+static int check_whole(const char *what, double value, double least, double most,
                        struct pstk_error *err)
 {
-    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (uint32_t)value))
         return FAIL("%s: value is %g; must be a whole number from %g to %g", what, value, least,
                     most);
@@ -218,17 +220,18 @@ static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_err
 
 static int check_wide(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_whole(op, 0, "bins", 2, MAX_BINS, err);
+    const int rc = check_whole("bins", op->params.trivial_augment_wide.bins, 2, MAX_BINS, err);
     return rc < 0 ? rc : check_rest(op, 1, err);
 }
 
 static int check_rand(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_whole(op, 0, "n_ops", 1, MAX_OPS, err);
+    const struct pstk_rand_augment_params *p = &op->params.rand_augment;
+    int rc = check_whole("n_ops", p->n_ops, 1, MAX_OPS, err);
     if (rc == 0)
-        rc = check_whole(op, 2, "bins", 2, MAX_BINS, err);
+        rc = check_whole("bins", p->bins, 2, MAX_BINS, err);
     if (rc == 0)
-        rc = check_whole(op, 1, "magnitude", 0, op->params.values[2] - 1, err);
+        rc = check_whole("magnitude", p->magnitude, 0, p->bins - 1, err);
     return rc < 0 ? rc : check_rest(op, 3, err);
 }
 
@@ -250,7 +253,7 @@ static double with_sign(struct pstk__random *r, enum member member, double magni
 static void draw_wide(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const struct space space = space_wide((uint32_t)op->params.values[0]);
+    const struct space space = space_wide((uint32_t)op->params.trivial_augment_wide.bins);
     const enum member member = (enum member)pstk__random_below(r, N_DRAWN);
     const double magnitude =
         magnitude_of(&space, member, (uint32_t)pstk__random_below(r, space.n_bins));
@@ -260,17 +263,18 @@ static void draw_wide(const struct pstk_op *op, struct pstk__random *r,
 static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const struct space space = space_of(&to->view, (uint32_t)op->params.values[2]);
-    for (uint32_t i = 0; i < (uint32_t)op->params.values[0]; i++) {
+    const struct space space = space_of(&to->view, (uint32_t)op->params.rand_augment.bins);
+    for (uint32_t i = 0; i < (uint32_t)op->params.rand_augment.n_ops; i++) {
         const enum member member = (enum member)pstk__random_below(r, N_DRAWN);
-        const double magnitude = magnitude_of(&space, member, (uint32_t)op->params.values[1]);
+        const double magnitude =
+            magnitude_of(&space, member, (uint32_t)op->params.rand_augment.magnitude);
         add(to, op, member, with_sign(r, member, magnitude));
     }
 }
 
 static uint32_t max_rand(const struct pstk_op *op)
 {
-    return (uint32_t)op->params.values[0];
+    return (uint32_t)op->params.rand_augment.n_ops;
 }
 
 /* ---- AutoAugment ----------------------------------------------------------------------------- */
@@ -336,7 +340,7 @@ static const struct half pairs[3][N_PAIRS][2] = {
 
 static int check_auto(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_whole(op, 0, "policy", 0, 2, err);
+    const int rc = check_whole("policy", op->params.auto_augment.policy, 0, 2, err);
     return rc < 0 ? rc : check_rest(op, 1, err);
 }
 
@@ -344,7 +348,8 @@ static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
     const struct space space = space_of(&to->view, N_BINS);
-    const struct half *pair = pairs[(uint32_t)op->params.values[0]][pstk__random_below(r, N_PAIRS)];
+    const struct half *pair =
+        pairs[(uint32_t)op->params.auto_augment.policy][pstk__random_below(r, N_PAIRS)];
     for (int i = 0; i < 2; i++) {
         const enum member member = (enum member)pair[i].member;
         const double magnitude = magnitude_of(&space, member, pair[i].bin);
@@ -361,16 +366,6 @@ static uint32_t max_auto(const struct pstk_op *op)
 
 /* ---- AugMix ---------------------------------------------------------------------------------- */
 
-/* Of its params. */
-enum {
-    SEVERITY,
-    N_CHAINS,
-    DEPTH,
-    ALPHA,
-    ALL_OPS,
-    N_MIX_PARAMS,
-};
-
 static const uint8_t mixed[] = {SHEAR_X,   SHEAR_Y,  TRANSLATE_X,  TRANSLATE_Y, ROTATE,
                                 POSTERIZE, SOLARIZE, AUTOCONTRAST, EQUALIZE,    BRIGHTNESS,
                                 COLOR,     CONTRAST, SHARPNESS};
@@ -379,33 +374,34 @@ static const uint8_t mixed[] = {SHEAR_X,   SHEAR_Y,  TRANSLATE_X,  TRANSLATE_Y, 
 
 static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_whole(op, SEVERITY, "severity", 1, N_BINS, err);
+    const struct pstk_aug_mix_params *p = &op->params.aug_mix;
+    int rc = check_whole("severity", p->severity, 1, N_BINS, err);
     if (rc == 0)
-        rc = check_whole(op, N_CHAINS, "mixture_width", 1, PSTK__MAX_CHAINS, err);
+        rc = check_whole("mixture_width", p->n_chains, 1, PSTK__MAX_CHAINS, err);
     if (rc == 0)
-        rc = check_whole(op, DEPTH, "chain_depth", 0, PSTK__MAX_CHAIN, err);
-    if (rc == 0 && !(op->params.values[ALPHA] >= 0.01 && op->params.values[ALPHA] <= 100))
-        rc = FAIL("alpha: value is %g; must be from 0.01 to 100", op->params.values[ALPHA]);
+        rc = check_whole("chain_depth", p->depth, 0, PSTK__MAX_CHAIN, err);
+    if (rc == 0 && !(p->alpha >= 0.01 && p->alpha <= 100))
+        rc = FAIL("alpha: value is %g; must be from 0.01 to 100", p->alpha);
     if (rc == 0)
-        rc = check_whole(op, ALL_OPS, "all_ops", 0, 1, err);
-    return rc < 0 ? rc : check_rest(op, N_MIX_PARAMS, err);
+        rc = check_whole("all_ops", p->all_ops, 0, 1, err);
+    return rc < 0 ? rc : check_rest(op, 5, err);
 }
 
 static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    const double *p = op->params.values;
+    const struct pstk_aug_mix_params *p = &op->params.aug_mix;
     struct space space = space_of(&to->view, N_BINS);
     space.translate[0] = (float)(to->view.width / 3.0);
     space.translate[1] = (float)(to->view.height / 3.0);
     space.all_bits = 4;
     const uint32_t depth =
-        p[DEPTH] > 0 ? (uint32_t)p[DEPTH] : 1 + (uint32_t)pstk__random_below(r, 3);
+        p->depth > 0 ? (uint32_t)p->depth : 1 + (uint32_t)pstk__random_below(r, 3);
     for (uint32_t i = 0; i < depth; i++) {
         const enum member member =
-            (enum member)mixed[pstk__random_below(r, p[ALL_OPS] == 1 ? N_MIXED : N_COLOURLESS)];
+            (enum member)mixed[pstk__random_below(r, p->all_ops == 1 ? N_MIXED : N_COLOURLESS)];
         const double magnitude =
-            magnitude_of(&space, member, (uint32_t)pstk__random_below(r, (uint64_t)p[SEVERITY]));
+            magnitude_of(&space, member, (uint32_t)pstk__random_below(r, (uint64_t)p->severity));
         add(to, op, member, with_sign(r, member, magnitude));
     }
 }
@@ -413,10 +409,10 @@ static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
 /* torchvision draws all weights first. */
 static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t n = (uint32_t)op->params.values[N_CHAINS];
+    const uint32_t n = (uint32_t)op->params.aug_mix.n_chains;
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__chains_weights(r, op->params.values[ALPHA], 2, shares);
-    pstk__chains_weights(r, op->params.values[ALPHA], n, weights);
+    pstk__chains_weights(r, op->params.aug_mix.alpha, 2, shares);
+    pstk__chains_weights(r, op->params.aug_mix.alpha, n, weights);
     const uint32_t at = pstk__chains_begin(to, PSTK_CHAIN_SUM, shares[0]);
     for (uint32_t i = 0; i < n; i++) {
         pstk__chains_add(to, weights[i] * shares[1]);
@@ -427,8 +423,8 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
 
 static uint32_t max_mix(const struct pstk_op *op)
 {
-    const uint32_t depth = op->params.values[DEPTH] > 0 ? (uint32_t)op->params.values[DEPTH] : 3;
-    return 1 + (uint32_t)op->params.values[N_CHAINS] * (1 + depth);
+    const uint32_t depth = op->params.aug_mix.depth > 0 ? (uint32_t)op->params.aug_mix.depth : 3;
+    return 1 + (uint32_t)op->params.aug_mix.n_chains * (1 + depth);
 }
 
 static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,

@@ -11,10 +11,10 @@
 struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32_t n_children,
                                  double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_APPLY,
-                            .params.values = {probability},
-                            .children = children,
-                            .n_children = n_children};
+    struct pstk_op op = {
+        .kind = PSTK_OP_RANDOM_APPLY, .children = children, .n_children = n_children};
+    op.params.random_apply = (struct pstk_probability_params){probability};
+    return op;
 }
 
 struct pstk_op pstk_random_choice(const struct pstk_op *children, uint32_t n_children)
@@ -43,8 +43,9 @@ static int check_parent(const struct pstk_op *op, uint32_t n_params, struct pstk
 
 static int check_apply(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params.values[0] >= 0.0 && op->params.values[0] <= 1.0))
-        return FAIL("probability: value is %g; must be from 0 to 1", op->params.values[0]);
+    if (!(op->params.random_apply.probability >= 0.0 && op->params.random_apply.probability <= 1.0))
+        return FAIL("probability: value is %g; must be from 0 to 1",
+                    op->params.random_apply.probability);
     return check_parent(op, 1, err);
 }
 
@@ -52,7 +53,7 @@ static double weight_sum(const struct pstk_op *op)
 {
     double sum = 0;
     for (uint32_t i = 0; i < PSTK_MAX_OP_PARAMS; i++)
-        sum += op->params.values[i];
+        sum += op->params.random_choice.weights[i];
     return sum;
 }
 
@@ -60,12 +61,14 @@ static int check_choice(const struct pstk_op *op, struct pstk_error *err)
 {
     uint32_t n_weights = 0;
     for (uint32_t i = 0; i < PSTK_MAX_OP_PARAMS; i++) {
-        if (!(op->params.values[i] >= 0 && op->params.values[i] <= 1e6))
-            return FAIL("params[%u]: weight is %g; must be from 0 to 1e6", i, op->params.values[i]);
-        n_weights = op->params.values[i] > 0 ? i + 1 : n_weights;
+        if (!(op->params.random_choice.weights[i] >= 0 &&
+              op->params.random_choice.weights[i] <= 1e6))
+            return FAIL("weights[%u]: value is %g; must be from 0 to 1e6", i,
+                        op->params.random_choice.weights[i]);
+        n_weights = op->params.random_choice.weights[i] > 0 ? i + 1 : n_weights;
     }
     if (n_weights > 0 && op->n_children > PSTK_MAX_OP_PARAMS)
-        return FAIL("params: weights are for at most %u children; there are %u, so set none",
+        return FAIL("weights: they are for at most %u children; there are %u, so set none",
                     PSTK_MAX_OP_PARAMS, op->n_children);
     return check_parent(op, n_weights < op->n_children ? n_weights : op->n_children, err);
 }
@@ -80,7 +83,7 @@ static int check_order(const struct pstk_op *op, struct pstk_error *err)
 static void draw_apply(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    if (pstk__random_unit(r) < op->params.values[0])
+    if (pstk__random_unit(r) < op->params.random_apply.probability)
         for (uint32_t i = 0; i < op->n_children; i++)
             pstk__sampled_ops_add_draw(to, &op->children[i], r);
 }
@@ -93,8 +96,9 @@ static void draw_choice(const struct pstk_op *op, struct pstk__random *r,
     uint32_t chosen = 0;
     if (sum > 0) {
         double at = pstk__random_unit(r) * sum;
-        for (uint32_t i = 0; i < op->n_children && at >= 0; at -= op->params.values[i++])
-            chosen = op->params.values[i] > 0 ? i : chosen;
+        for (uint32_t i = 0; i < op->n_children && at >= 0;
+             at -= op->params.random_choice.weights[i++])
+            chosen = op->params.random_choice.weights[i] > 0 ? i : chosen;
     } else {
         chosen = (uint32_t)pstk__random_below(r, op->n_children);
     }

@@ -7,15 +7,14 @@
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
-/* Of params of a photometric distortion: the least and greatest of each adjustment come first. */
+/* Those of a photometric distortion, in the order of params.values, where each has its least and
+ * its greatest number. */
 enum {
     BRIGHTNESS,
     CONTRAST,
     SATURATION,
     HUE,
     N_ADJUSTMENTS,
-    PROBABILITY = 2 * N_ADJUSTMENTS,
-    N_PARAMS,
 };
 
 static const struct {
@@ -31,7 +30,9 @@ static const struct {
 
 struct pstk_op pstk_random_grayscale(double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GRAYSCALE, .params.values = {probability}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_GRAYSCALE};
+    op.params.random_grayscale = (struct pstk_probability_params){probability};
+    return op;
 }
 
 struct pstk_op pstk_random_channel_permutation(void)
@@ -41,24 +42,27 @@ struct pstk_op pstk_random_channel_permutation(void)
 
 struct pstk_op pstk_random_photometric_distort(double probability)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT,
-        .params.values = {0.875, 1.125, 0.5, 1.5, 0.5, 1.5, -0.05, 0.05, probability}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT};
+    op.params.random_photometric_distort = (struct pstk_random_photometric_distort_params){
+        0.875, 1.125, 0.5, 1.5, 0.5, 1.5, -0.05, 0.05, probability};
+    return op;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_probability(const struct pstk_op *op, uint32_t i, struct pstk_error *err)
+/* Check the last of the parameters. */
+static int check_probability(const struct pstk_op *op, double probability, uint32_t n_used,
+                             struct pstk_error *err)
 {
-    if (!(op->params.values[i] >= 0 && op->params.values[i] <= 1))
-        return FAIL("probability: value is %g; must be from 0 to 1", op->params.values[i]);
+    if (!(probability >= 0 && probability <= 1))
+        return FAIL("probability: value is %g; must be from 0 to 1", probability);
     const int rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, i + 1, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, n_used, err);
 }
 
 static int check_grayscale(const struct pstk_op *op, struct pstk_error *err)
 {
-    return check_probability(op, 0, err);
+    return check_probability(op, op->params.random_grayscale.probability, 1, err);
 }
 
 static int check_distort(const struct pstk_op *op, struct pstk_error *err)
@@ -69,7 +73,8 @@ static int check_distort(const struct pstk_op *op, struct pstk_error *err)
             return FAIL("%s: value is (%g, %g); must be two numbers in rising order, from %g to %g",
                         adjustments[i].name, lo, hi, adjustments[i].least, adjustments[i].most);
     }
-    return check_probability(op, PROBABILITY, err);
+    return check_probability(op, op->params.random_photometric_distort.probability,
+                             2 * N_ADJUSTMENTS + 1, err);
 }
 
 static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
@@ -87,7 +92,7 @@ static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
                            struct pstk__sampled_ops *to)
 {
     const struct pstk_op drawn = pstk_grayscale(3);
-    if (pstk__random_unit(r) < op->params.values[0] && to->view.channels == 3)
+    if (pstk__random_unit(r) < op->params.random_grayscale.probability && to->view.channels == 3)
         pstk__sampled_ops_add(to, &drawn);
 }
 
@@ -102,7 +107,7 @@ static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
         return;
     pstk__random_order(r, order, 3);
     for (int c = 0; c < 3; c++)
-        drawn.params.values[c] = order[c];
+        drawn.params.permute_channels.order[c] = order[c];
     pstk__sampled_ops_add(to, &drawn);
 }
 
@@ -117,13 +122,14 @@ static void adjust(struct pstk__sampled_ops *to, int i, double factor, int is_on
 static void draw_distort(const struct pstk_op *op, struct pstk__random *r,
                          struct pstk__sampled_ops *to)
 {
-    const double *p = op->params.values;
+    const double *ranges = op->params.values;
+    const double probability = op->params.random_photometric_distort.probability;
     double factors[N_ADJUSTMENTS] = {0};
     int is_on[N_ADJUSTMENTS];
     for (int i = 0; i < N_ADJUSTMENTS; i++) {
-        is_on[i] = pstk__random_unit(r) < p[PROBABILITY];
+        is_on[i] = pstk__random_unit(r) < probability;
         if (is_on[i])
-            factors[i] = pstk__random_uniform(r, p[2 * i], p[2 * i + 1]);
+            factors[i] = pstk__random_uniform(r, ranges[2 * i], ranges[2 * i + 1]);
     }
     const int is_first = pstk__random_unit(r) < 0.5;
     adjust(to, BRIGHTNESS, factors[BRIGHTNESS], is_on[BRIGHTNESS]);
@@ -131,7 +137,7 @@ static void draw_distort(const struct pstk_op *op, struct pstk__random *r,
     adjust(to, SATURATION, factors[SATURATION], is_on[SATURATION]);
     adjust(to, HUE, factors[HUE], is_on[HUE]);
     adjust(to, CONTRAST, factors[CONTRAST], is_on[CONTRAST] && !is_first);
-    if (pstk__random_unit(r) < p[PROBABILITY])
+    if (pstk__random_unit(r) < probability)
         draw_permutation(op, r, to);
 }
 

@@ -6,44 +6,44 @@
 
 #include <string.h>
 
-/* Of params: left, top, right and bottom come first. */
-enum {
-    PAD_IF_NEEDED = 4,
-    MODE = 5,
-    N_PARAMS = 6,
-};
-
 struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t padding)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_CROP,
-                            .width = width,
-                            .height = height,
-                            .params.values = {padding, padding, padding, padding}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_CROP, .width = width, .height = height};
+    op.params.random_crop = (struct pstk_random_crop_params){padding, padding, padding, padding};
+    return op;
+}
+
+/* What it pads before it looks at the size. */
+static struct pstk_pad_params padding_of(const struct pstk_op *op)
+{
+    const struct pstk_random_crop_params *p = &op->params.random_crop;
+    return (struct pstk_pad_params){p->left, p->top, p->right, p->bottom, p->mode};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double needed = op->params.values[PAD_IF_NEEDED];
-    int rc = pstk__op_check_padding(op->params.values, op->params.values[MODE], err);
+    const double needed = op->params.random_crop.pad_if_needed;
+    const struct pstk_pad_params by = padding_of(op);
+    int rc = pstk__op_check_padding(&by, err);
     if (rc < 0)
         return rc;
     if (needed != 0 && needed != 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "pad_if_needed: value is %g; must be 0 or 1", needed);
     rc = pstk__op_check_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, N_PARAMS, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 6, err);
 }
 
 static int pads(const struct pstk_op *op)
 {
-    const double *p = op->params.values;
-    return p[0] > 0 || p[1] > 0 || p[2] > 0 || p[3] > 0 || p[PAD_IF_NEEDED] == 1;
+    const struct pstk_random_crop_params *p = &op->params.random_crop;
+    return p->left > 0 || p->top > 0 || p->right > 0 || p->bottom > 0 || p->pad_if_needed == 1;
 }
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
     return pads(op) &&
-           (op->params.values[MODE] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS);
+           (op->params.random_crop.mode != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */
@@ -54,18 +54,17 @@ struct padded {
     int64_t width, height; /* pixels */
 };
 
-/* by: left, top, right, bottom. */
-static void pad(const struct pstk_op *op, const double by[4], struct padded *padded,
+static void pad(const struct pstk_pad_params *by, struct padded *padded,
                 struct pstk__sampled_ops *to)
 {
-    const int is_constant = op->params.values[MODE] == PSTK_PAD_CONSTANT;
-    const struct pstk_op drawn = pstk_pad((uint32_t)by[0], (uint32_t)by[1], (uint32_t)by[2],
-                                          (uint32_t)by[3], (uint32_t)op->params.values[MODE]);
-    padded->width += (int64_t)(by[0] + by[2]);
-    padded->height += (int64_t)(by[1] + by[3]);
-    padded->left += is_constant ? (int64_t)by[0] : 0;
-    padded->top += is_constant ? (int64_t)by[1] : 0;
-    if (!is_constant && (by[0] > 0 || by[1] > 0 || by[2] > 0 || by[3] > 0))
+    const int is_constant = by->mode == PSTK_PAD_CONSTANT;
+    struct pstk_op drawn = {.kind = PSTK_OP_PAD};
+    drawn.params.pad = *by;
+    padded->width += (int64_t)(by->left + by->right);
+    padded->height += (int64_t)(by->top + by->bottom);
+    padded->left += is_constant ? (int64_t)by->left : 0;
+    padded->top += is_constant ? (int64_t)by->top : 0;
+    if (!is_constant && (by->left > 0 || by->top > 0 || by->right > 0 || by->bottom > 0))
         pstk__sampled_ops_add(to, &drawn);
 }
 
@@ -73,13 +72,14 @@ static void pad(const struct pstk_op *op, const double by[4], struct padded *pad
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct padded padded = {.width = to->view.width, .height = to->view.height};
-    const int if_needed = op->params.values[PAD_IF_NEEDED] == 1;
-    pad(op, op->params.values, &padded, to);
+    const struct pstk_pad_params by = padding_of(op);
+    const int if_needed = op->params.random_crop.pad_if_needed == 1;
+    pad(&by, &padded, to);
     const double x = (double)(op->width - padded.width), y = (double)(op->height - padded.height);
     if (if_needed && x > 0)
-        pad(op, (double[4]){x, 0, x, 0}, &padded, to);
+        pad(&(struct pstk_pad_params){x, 0, x, 0, by.mode}, &padded, to);
     if (if_needed && y > 0)
-        pad(op, (double[4]){0, y, 0, y}, &padded, to);
+        pad(&(struct pstk_pad_params){0, y, 0, y, by.mode}, &padded, to);
     if (padded.width < op->width || padded.height < op->height) {
         to->rc =
             pstk__fail(to->err, PSTK_EINVAL, PSTK_STAGE_DECODE,
@@ -99,17 +99,17 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 /* Three times it is padded: on all sides, in width and in height. */
 static uint32_t most(const struct pstk_op *op)
 {
-    return op->params.values[MODE] == PSTK_PAD_CONSTANT ? 1 : 4;
+    return op->params.random_crop.mode == PSTK_PAD_CONSTANT ? 1 : 4;
 }
 
 /* Where it is too small, it is padded to less than twice the crop. */
 static void between(const struct pstk_op *op, struct pstk__largest *e)
 {
-    const double *p = op->params.values;
-    if (p[MODE] == PSTK_PAD_CONSTANT)
+    const struct pstk_random_crop_params *p = &op->params.random_crop;
+    if (p->mode == PSTK_PAD_CONSTANT)
         return;
-    pstk__largest_pad(e, (uint32_t)(p[0] + p[2]), (uint32_t)(p[1] + p[3]));
-    if (p[PAD_IF_NEEDED] == 1)
+    pstk__largest_pad(e, (uint32_t)(p->left + p->right), (uint32_t)(p->top + p->bottom));
+    if (p->pad_if_needed == 1)
         pstk__largest_pad(e, 2 * op->width, 2 * op->height);
 }
 

@@ -11,23 +11,24 @@
 
 struct pstk_op pstk_scale_jitter(uint32_t height, uint32_t width, double least, double most)
 {
-    return (struct pstk_op){.kind = PSTK_OP_SCALE_JITTER,
-                            .width = width,
-                            .height = height,
-                            .params.values = {least, most}};
+    struct pstk_op op = {.kind = PSTK_OP_SCALE_JITTER, .width = width, .height = height};
+    op.params.scale_jitter = (struct pstk_scale_jitter_params){least, most};
+    return op;
 }
 
 struct pstk_op pstk_random_shortest_size(const uint32_t *sides, uint32_t n_sides, uint32_t longest)
 {
     struct pstk_op op = {.kind = PSTK_OP_RANDOM_SHORTEST_SIZE, .width = longest};
     for (uint32_t i = 0; i < n_sides && i < PSTK_MAX_OP_PARAMS; i++)
-        op.params.values[i] = sides[i];
+        op.params.random_shortest_size.sides[i] = sides[i];
     return op;
 }
 
 struct pstk_op pstk_random_resize(uint32_t least, uint32_t end)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_RESIZE, .params.values = {least, end}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_RESIZE};
+    op.params.random_resize = (struct pstk_random_resize_params){least, end};
+    return op;
 }
 
 /* Their results have sizes of their own. */
@@ -62,15 +63,16 @@ static double max_double(double a, double b)
 
 static int check_jitter(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params.values;
+    const struct pstk_scale_jitter_params *p = &op->params.scale_jitter;
     const int rc = pstk__op_check_size(op, err);
     if (rc < 0)
         return rc;
     const uint32_t side = op->width > op->height ? op->width : op->height;
-    if (!(p[0] >= MIN_SCALE && p[0] <= p[1] && side * p[1] <= MAX_SIDE))
+    if (!(p->min_scale >= MIN_SCALE && p->min_scale <= p->max_scale &&
+          side * p->max_scale <= MAX_SIDE))
         return FAIL("scale: value is (%g, %g); must be two numbers in rising order, from %g to %g, "
                     "where %u pixels become %u",
-                    p[0], p[1], MIN_SCALE, (double)MAX_SIDE / side, side, MAX_SIDE);
+                    p->min_scale, p->max_scale, MIN_SCALE, (double)MAX_SIDE / side, side, MAX_SIDE);
     return pstk__op_check_unused(op, 2, err);
 }
 
@@ -79,14 +81,15 @@ static void draw_jitter(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {
     const double y = (double)op->width / to->view.height, x = (double)op->height / to->view.width;
-    const double scale = pstk__random_uniform(r, op->params.values[0], op->params.values[1]);
+    const double scale = pstk__random_uniform(r, op->params.scale_jitter.min_scale,
+                                              op->params.scale_jitter.max_scale);
     add_scaled(op, min_double(y, x) * scale, r, to);
 }
 
 static void largest_jitter(const struct pstk_op *op, struct pstk__largest *e)
 {
-    e->width = (uint32_t)(op->height * op->params.values[1]) + 1;
-    e->height = (uint32_t)(op->width * op->params.values[1]) + 1;
+    e->width = (uint32_t)(op->height * op->params.scale_jitter.max_scale) + 1;
+    e->height = (uint32_t)(op->width * op->params.scale_jitter.max_scale) + 1;
     e->n_pixels = (uint64_t)e->width * e->height;
 }
 
@@ -94,7 +97,7 @@ static void largest_jitter(const struct pstk_op *op, struct pstk__largest *e)
 static double scale_jitter(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const double x = (double)width / op->height, y = (double)height / op->width;
-    return max_double(x, y) / op->params.values[0];
+    return max_double(x, y) / op->params.scale_jitter.min_scale;
 }
 
 static void bound_jitter(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
@@ -123,31 +126,30 @@ struct range {
 static uint32_t n_sides(const struct pstk_op *op)
 {
     uint32_t n = 0;
-    while (n < PSTK_MAX_OP_PARAMS && op->params.values[n] != 0)
+    while (n < PSTK_MAX_OP_PARAMS && op->params.random_shortest_size.sides[n] != 0)
         n++;
     return n;
 }
 
 static struct range range_of(const struct pstk_op *op)
 {
-    const double *p = op->params.values;
+    const struct pstk_random_resize_params *p = &op->params.random_resize;
+    const double *sides = op->params.random_shortest_size.sides;
     if (op->kind == PSTK_OP_RANDOM_RESIZE)
-        return (struct range){p[0], p[1] - 1, 0};
-    struct range range = {p[0], p[0], op->width};
+        return (struct range){p->min_side, p->end_side - 1, 0};
+    struct range range = {sides[0], sides[0], op->width};
     for (uint32_t i = 1; i < n_sides(op); i++) {
-        range.least = min_double(range.least, p[i]);
-        range.most = max_double(range.most, p[i]);
+        range.least = min_double(range.least, sides[i]);
+        range.most = max_double(range.most, sides[i]);
     }
     return range;
 }
 
-static int check_side(const struct pstk_op *op, uint32_t i, const char *what,
-                      struct pstk_error *err)
+static int check_side(const char *what, double side, struct pstk_error *err)
 {
-    const double side = op->params.values[i];
     if (!(side >= 1 && side <= MAX_SIDE && side == (uint32_t)side))
-        return FAIL("%s (params[%u]): value is %g; must be a whole number from 1 to %u pixels",
-                    what, i, side, MAX_SIDE);
+        return FAIL("%s: value is %g; must be a whole number from 1 to %u pixels", what, side,
+                    MAX_SIDE);
     return 0;
 }
 
@@ -157,7 +159,7 @@ static int check_shortest(const struct pstk_op *op, struct pstk_error *err)
     int rc =
         n > 0 ? 0 : FAIL("sides: value is empty; must have 1 to %d lengths", PSTK_MAX_OP_PARAMS);
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = check_side(op, i, "side", err);
+        rc = check_side("side", op->params.random_shortest_size.sides[i], err);
     if (rc == 0 && op->width > MAX_SIDE)
         rc = FAIL("longest (width): value is %u; must be 0, or at most %u pixels", op->width,
                   MAX_SIDE);
@@ -168,12 +170,12 @@ static int check_shortest(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_resize(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_side(op, 0, "least", err);
+    const struct pstk_random_resize_params *p = &op->params.random_resize;
+    int rc = check_side("min_side", p->min_side, err);
     if (rc == 0)
-        rc = check_side(op, 1, "end", err);
-    if (rc == 0 && !(op->params.values[0] < op->params.values[1]))
-        rc = FAIL("end (params[1]): value is %g; must be above the least side, %g",
-                  op->params.values[1], op->params.values[0]);
+        rc = check_side("end_side", p->end_side, err);
+    if (rc == 0 && !(p->min_side < p->end_side))
+        rc = FAIL("end_side: value is %g; must be above min_side, %g", p->end_side, p->min_side);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
@@ -190,7 +192,7 @@ static void draw_shortest(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {
     const uint32_t w = to->view.width, h = to->view.height;
-    const double side = op->params.values[pstk__random_below(r, n_sides(op))];
+    const double side = op->params.random_shortest_size.sides[pstk__random_below(r, n_sides(op))];
     double factor = side / (w < h ? w : h);
     if (op->width > 0)
         factor = min_double(factor, (double)op->width / (w < h ? h : w));

@@ -10,21 +10,22 @@
 
 struct pstk_op pstk_random_zoom_out(double least, double most, double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_ZOOM_OUT,
-                            .params.values = {least, most, probability}};
+    struct pstk_op op = {.kind = PSTK_OP_RANDOM_ZOOM_OUT};
+    op.params.random_zoom_out = (struct pstk_random_zoom_out_params){least, most, probability};
+    return op;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params.values;
-    if (!(p[0] >= 1 && p[0] <= p[1] && p[1] <= MAX_SIDES))
+    const struct pstk_random_zoom_out_params *p = &op->params.random_zoom_out;
+    if (!(p->min_sides >= 1 && p->min_sides <= p->max_sides && p->max_sides <= MAX_SIDES))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "sides: value is (%g, %g); must be two numbers in rising order, from 1 "
                           "to %g",
-                          p[0], p[1], MAX_SIDES);
-    if (!(p[2] >= 0 && p[2] <= 1))
+                          p->min_sides, p->max_sides, MAX_SIDES);
+    if (!(p->probability >= 0 && p->probability <= 1))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "probability: value is %g; must be from 0 to 1", p[2]);
+                          "probability: value is %g; must be from 0 to 1", p->probability);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
 }
@@ -33,9 +34,10 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t width = to->view.width, height = to->view.height;
-    if (!(pstk__random_unit(r) < op->params.values[2]))
+    if (!(pstk__random_unit(r) < op->params.random_zoom_out.probability))
         return;
-    const double sides = pstk__random_uniform(r, op->params.values[0], op->params.values[1]);
+    const double sides = pstk__random_uniform(r, op->params.random_zoom_out.min_sides,
+                                              op->params.random_zoom_out.max_sides);
     if (width * sides >= PSTK__MAX_PICTURE_SIDE + 1.0 ||
         height * sides >= PSTK__MAX_PICTURE_SIDE + 1.0) {
         to->rc = pstk__fail(to->err, PSTK_EFBIG, PSTK_STAGE_DECODE,
@@ -61,7 +63,7 @@ static void size(const struct pstk_op *op, struct pstk__view *view)
 
 static void largest(const struct pstk_op *op, struct pstk__largest *e)
 {
-    const double sides = op->params.values[1];
+    const double sides = op->params.random_zoom_out.max_sides;
     e->width = (uint32_t)(e->width * sides);
     e->height = (uint32_t)(e->height * sides);
     e->n_pixels = (uint64_t)((double)e->n_pixels * sides * sides) + 1;

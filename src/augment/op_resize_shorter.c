@@ -15,8 +15,9 @@ struct pstk_op pstk_resize_shorter(uint32_t side)
 
 struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_RESIZE_SHORTER, .width = side, .params.values = {longest}};
+    struct pstk_op op = {.kind = PSTK_OP_RESIZE_SHORTER, .width = side};
+    op.params.resize_shorter = (struct pstk_resize_shorter_params){longest};
+    return op;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
@@ -25,14 +26,13 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "height: value is %u; must be 0 (set the shorter side in width)",
                           op->height);
-    const double longest = op->params.values[0];
+    const double longest = op->params.resize_shorter.longest;
     if (!(longest == 0 || (longest > op->width && longest <= MAX_SIDE)) ||
         longest != (uint32_t)longest)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "longest (params[0]): value is %g; must be 0, or a whole number of pixels "
-            "above the shorter side, %u, up to %u",
-            longest, op->width, MAX_SIDE);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "longest: value is %g; must be 0, or a whole number of pixels "
+                          "above the shorter side, %u, up to %u",
+                          longest, op->width, MAX_SIDE);
     const int rc = pstk__op_check_side("side (width)", op->width, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
@@ -43,7 +43,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
  * does not fit 32 bits becomes the most that does. */
 static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
 {
-    const uint64_t w = *width, h = *height, most = (uint64_t)op->params.values[0];
+    const uint64_t w = *width, h = *height, most = (uint64_t)op->params.resize_shorter.longest;
     uint64_t shorter = op->width, longer = w <= h ? shorter * h / w : shorter * w / h;
     if (most > 0 && longer > most) {
         shorter = most * shorter / longer;
@@ -77,7 +77,7 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
  */
 static uint32_t min_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
 {
-    const uint32_t half = (uint32_t)op->params.values[0] / 2;
+    const uint32_t half = (uint32_t)op->params.resize_shorter.longest / 2;
     const uint32_t least = half > 0 && half < op->width ? half : op->width;
     if (half == 0 || max_side == 0) /* no limit, or no image */
         return op->width;
@@ -97,7 +97,8 @@ static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 
 static uint32_t longest_of(const struct pstk_op *op)
 {
-    return op->params.values[0] > 0 ? (uint32_t)op->params.values[0] : op->width * PSTK__MAX_ASPECT;
+    return op->params.resize_shorter.longest > 0 ? (uint32_t)op->params.resize_shorter.longest
+                                                 : op->width * PSTK__MAX_ASPECT;
 }
 
 static void largest(const struct pstk_op *op, struct pstk__largest *e)

@@ -7,18 +7,17 @@
 struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
                                  uint32_t to_height, uint32_t to_width)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RESIZED_CROP,
-                            .width = to_width,
-                            .height = to_height,
-                            .params.values = {top, left, height, width}};
+    struct pstk_op op = {.kind = PSTK_OP_RESIZED_CROP, .width = to_width, .height = to_height};
+    op.params.resized_crop = (struct pstk_resized_crop_params){top, left, height, width};
+    return op;
 }
 
 static struct pstk__box part_of(const struct pstk_op *op)
 {
-    return (struct pstk__box){.top = (uint32_t)op->params.values[0],
-                              .left = (uint32_t)op->params.values[1],
-                              .height = (uint32_t)op->params.values[2],
-                              .width = (uint32_t)op->params.values[3]};
+    return (struct pstk__box){.top = (uint32_t)op->params.resized_crop.top,
+                              .left = (uint32_t)op->params.resized_crop.left,
+                              .height = (uint32_t)op->params.resized_crop.height,
+                              .width = (uint32_t)op->params.resized_crop.width};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)

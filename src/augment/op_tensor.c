@@ -63,19 +63,19 @@ struct pstk__op_tensor pstk__op_work(const struct pstk_op *op)
 
 static void table_brightness(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__tensor_table_brightness(table, op->params.values[0]);
+    pstk__tensor_table_brightness(table, op->params.brightness.factor);
 }
 
 static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__tensor_table_gamma(table, op->params.values[0], op->params.values[1]);
+    pstk__tensor_table_gamma(table, op->params.gamma.gamma, op->params.gamma.gain);
 }
 
 static int contrast(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     struct pstk__colour_table table;
     const float mean = pstk__tensor_mean(canvas->kernels->tensor, &canvas->picture);
-    pstk__tensor_table_contrast(&table, mean, op->params.values[0]);
+    pstk__tensor_table_contrast(&table, mean, op->params.contrast.factor);
     pstk__colour_apply(canvas->kernels->colour, &canvas->picture, &table);
     return 0;
 }
@@ -93,13 +93,14 @@ static int autocontrast(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static int saturation(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__tensor_saturation(canvas->kernels->tensor, &canvas->picture, op->params.values[0]);
+    pstk__tensor_saturation(canvas->kernels->tensor, &canvas->picture,
+                            op->params.saturation.factor);
     return 0;
 }
 
 static int hue(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__tensor_hue(canvas->kernels->tensor, &canvas->picture, op->params.values[0]);
+    pstk__tensor_hue(canvas->kernels->tensor, &canvas->picture, op->params.hue.hue);
     return 0;
 }
 
@@ -108,7 +109,7 @@ static int sharpness(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__tensor_sharpness(canvas->kernels->tensor, &out, in, op->params.values[0]);
+    pstk__tensor_sharpness(canvas->kernels->tensor, &out, in, op->params.sharpness.factor);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -137,7 +138,8 @@ static int grayscale(const struct pstk_op *op, struct pstk__canvas *canvas)
 static uint64_t scratch_blur(const struct pstk_op *op, const struct pstk__largest *in,
                              uint32_t channels)
 {
-    const uint32_t size[2] = {(uint32_t)op->params.values[0], (uint32_t)op->params.values[1]};
+    const uint32_t size[2] = {(uint32_t)op->params.gaussian_blur.kernel[0],
+                              (uint32_t)op->params.gaussian_blur.kernel[1]};
     return pstk__tensor_blur_scratch(size, in->width, channels) + 64;
 }
 
@@ -145,8 +147,9 @@ static int gaussian_blur(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__blur_params params = {
-        .size = {(uint32_t)op->params.values[0], (uint32_t)op->params.values[1]},
-        .sigma = {op->params.values[2], op->params.values[3]}};
+        .size = {(uint32_t)op->params.gaussian_blur.kernel[0],
+                 (uint32_t)op->params.gaussian_blur.kernel[1]},
+        .sigma = {op->params.gaussian_blur.sigma[0], op->params.gaussian_blur.sigma[1]}};
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     void *memory = pstk__arena_get(canvas->arena,
@@ -174,14 +177,14 @@ static void warp(const struct pstk_op *op, struct pstk__canvas *canvas, struct p
 
 static int affine(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    const struct pstk__tensor_warp to = {.m = op->params.values};
+    const struct pstk__tensor_warp to = {.m = op->params.affine.matrix};
     warp(op, canvas, to, canvas->picture.width, canvas->picture.height);
     return 0;
 }
 
 static int perspective(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    const struct pstk__tensor_warp to = {.m = op->params.values, .has_divisor = 1};
+    const struct pstk__tensor_warp to = {.m = op->params.perspective.matrix, .has_divisor = 1};
     warp(op, canvas, to, canvas->picture.width, canvas->picture.height);
     return 0;
 }

@@ -10,41 +10,33 @@
 #define MAX_OPS 32u /* that RandAugment applies to one image */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
-/* Of params of RandAugment. */
-enum {
-    N_OPS,
-    MAGNITUDE,
-    RAND_PROBABILITY,
-    DEVIATION,
-    IS_UNIFORM,
-    MAX_MAGNITUDE,
-    SET,
-    N_RAND_PARAMS,
-};
-
 struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude, double deviation,
                                       uint32_t set)
 {
-    return (struct pstk_op){.kind = PSTK_OP_TIMM_RAND_AUGMENT,
-                            .filter = PSTK_FILTER_RANDOM,
-                            .fill = {128, 128, 128, 128},
-                            .params.values = {n_ops, magnitude, 0.5, deviation, 0, 10, set}};
+    struct pstk_op op = {.kind = PSTK_OP_TIMM_RAND_AUGMENT,
+                         .filter = PSTK_FILTER_RANDOM,
+                         .fill = {128, 128, 128, 128}};
+    op.params.timm_rand_augment =
+        (struct pstk_timm_rand_augment_params){n_ops, magnitude, 0.5, deviation, 0, 10, set};
+    return op;
 }
 
 struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation)
 {
-    return (struct pstk_op){.kind = PSTK_OP_TIMM_AUTO_AUGMENT,
-                            .filter = PSTK_FILTER_RANDOM,
-                            .fill = {128, 128, 128, 128},
-                            .params.values = {policy, deviation}};
+    struct pstk_op op = {.kind = PSTK_OP_TIMM_AUTO_AUGMENT,
+                         .filter = PSTK_FILTER_RANDOM,
+                         .fill = {128, 128, 128, 128}};
+    op.params.timm_auto_augment = (struct pstk_timm_auto_augment_params){policy, deviation};
+    return op;
 }
 
 struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t depth, double alpha)
 {
-    return (struct pstk_op){.kind = PSTK_OP_TIMM_AUG_MIX,
-                            .filter = PSTK_FILTER_RANDOM,
-                            .fill = {128, 128, 128, 128},
-                            .params.values = {magnitude, n_chains, depth, alpha, 0, 0, 1}};
+    struct pstk_op op = {
+        .kind = PSTK_OP_TIMM_AUG_MIX, .filter = PSTK_FILTER_RANDOM, .fill = {128, 128, 128, 128}};
+    op.params.timm_aug_mix =
+        (struct pstk_timm_aug_mix_params){magnitude, n_chains, depth, alpha, 0, 0, 1};
+    return op;
 }
 
 /* ---- RandAugment ----------------------------------------------------------------------------- */
@@ -90,27 +82,28 @@ static const struct {
 
 static int check_rand(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = pstk__timm_check_whole(op, N_OPS, "n_ops", 1, MAX_OPS, err);
+    const struct pstk_timm_rand_augment_params *p = &op->params.timm_rand_augment;
+    int rc = pstk__timm_check_whole("n_ops", p->n_ops, 1, MAX_OPS, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MAGNITUDE, "magnitude", 0, PSTK__TIMM_MAX, err);
+        rc = pstk__timm_check_number("magnitude", p->magnitude, 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, RAND_PROBABILITY, "probability", 0, 1, err);
+        rc = pstk__timm_check_number("probability", p->probability, 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, DEVIATION, "deviation", 0, PSTK__TIMM_MAX, err);
+        rc = pstk__timm_check_number("deviation", p->deviation, 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, IS_UNIFORM, "is_uniform", 0, 1, err);
+        rc = pstk__timm_check_whole("is_uniform", p->is_uniform, 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MAX_MAGNITUDE, "most", 0, PSTK__TIMM_MAX, err);
+        rc = pstk__timm_check_number("most", p->max_magnitude, 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, SET, "set", 0, PSTK_TIMM_SET_3A_WEIGHTS, err);
+        rc = pstk__timm_check_whole("set", p->set, 0, PSTK_TIMM_SET_3A_WEIGHTS, err);
     if (rc < 0)
         return rc;
-    const uint32_t set = (uint32_t)op->params.values[SET];
-    if (sets[set].weights[0] > 0 && op->params.values[N_OPS] > sets[set].n)
+    const uint32_t set = (uint32_t)p->set;
+    if (sets[set].weights[0] > 0 && p->n_ops > sets[set].n)
         return FAIL("n_ops: value is %g; must be at most %u, as an image gets each operation of "
                     "this set once",
-                    op->params.values[N_OPS], sets[set].n);
-    return pstk__timm_check_rest(op, N_RAND_PARAMS, err);
+                    p->n_ops, sets[set].n);
+    return pstk__timm_check_rest(op, 7, err);
 }
 
 /* Draw one that was not drawn before, by weight: members left are `left`. */
@@ -130,13 +123,13 @@ static uint32_t draw_weighted(struct pstk__random *r, uint8_t *left, uint32_t n)
 static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const double *p = op->params.values;
-    const struct pstk__timm_level level = {.probability = p[RAND_PROBABILITY],
-                                           .magnitude = p[MAGNITUDE],
-                                           .deviation = p[DEVIATION],
-                                           .is_uniform = p[IS_UNIFORM] == 1,
-                                           .most = p[MAX_MAGNITUDE]};
-    const uint32_t set = (uint32_t)p[SET], n = (uint32_t)p[N_OPS];
+    const struct pstk_timm_rand_augment_params *p = &op->params.timm_rand_augment;
+    const struct pstk__timm_level level = {.probability = p->probability,
+                                           .magnitude = p->magnitude,
+                                           .deviation = p->deviation,
+                                           .is_uniform = p->is_uniform == 1,
+                                           .most = p->max_magnitude};
+    const uint32_t set = (uint32_t)p->set, n = (uint32_t)p->n_ops;
     uint32_t chosen[MAX_OPS];
     uint8_t left[MAX_MEMBERS];
     for (uint32_t i = 0; i < MAX_MEMBERS; i++)
@@ -150,7 +143,7 @@ static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
 
 static uint32_t max_rand(const struct pstk_op *op)
 {
-    return (uint32_t)op->params.values[N_OPS];
+    return (uint32_t)op->params.timm_rand_augment.n_ops;
 }
 
 /* ---- AutoAugment ----------------------------------------------------------------------------- */
@@ -229,19 +222,20 @@ static const struct part singles[N_SINGLE] = {
 
 static int check_auto(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = pstk__timm_check_whole(op, 0, "policy", 0, PSTK_TIMM_POLICY_3A, err);
+    const struct pstk_timm_auto_augment_params *p = &op->params.timm_auto_augment;
+    int rc = pstk__timm_check_whole("policy", p->policy, 0, PSTK_TIMM_POLICY_3A, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, 1, "deviation", 0, PSTK__TIMM_MAX, err);
+        rc = pstk__timm_check_number("deviation", p->deviation, 0, PSTK__TIMM_MAX, err);
     return rc < 0 ? rc : pstk__timm_check_rest(op, 2, err);
 }
 
 static void draw_part(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to, const struct part *part)
 {
-    const uint32_t policy = (uint32_t)op->params.values[0];
+    const uint32_t policy = (uint32_t)op->params.timm_auto_augment.policy;
     const struct pstk__timm_level level = {.probability = part->tenths / 10.0,
                                            .magnitude = part->magnitude,
-                                           .deviation = op->params.values[1],
+                                           .deviation = op->params.timm_auto_augment.deviation,
                                            .most = 10};
     const int is_posterize =
         part->member == PSTK__TIMM_POSTERIZE || part->member == PSTK__TIMM_POSTERIZE_ORIGINAL;
@@ -254,7 +248,7 @@ static void draw_part(const struct pstk_op *op, struct pstk__random *r,
 static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const uint32_t policy = (uint32_t)op->params.values[0];
+    const uint32_t policy = (uint32_t)op->params.timm_auto_augment.policy;
     if (policy == PSTK_TIMM_POLICY_3A) {
         draw_part(op, r, to, &singles[pstk__random_below(r, N_SINGLE)]);
         return;
@@ -274,18 +268,6 @@ static uint32_t max_auto(const struct pstk_op *op)
 
 /* ---- AugMix ---------------------------------------------------------------------------------- */
 
-/* Of its params. */
-enum {
-    MIX_MAGNITUDE,
-    MIX_CHAINS,
-    MIX_DEPTH,
-    MIX_ALPHA,
-    MIX_BLENDS,
-    MIX_DEVIATION,
-    MIX_IS_UNIFORM,
-    N_MIX_PARAMS,
-};
-
 static const uint8_t mixed[] = {M(AUTO_CONTRAST),
                                 M(COLOR_INCREASING),
                                 M(CONTRAST_INCREASING),
@@ -302,34 +284,34 @@ static const uint8_t mixed[] = {M(AUTO_CONTRAST),
 
 static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = pstk__timm_check_number(op, MIX_MAGNITUDE, "magnitude", 0, PSTK__TIMM_MAX, err);
+    const struct pstk_timm_aug_mix_params *p = &op->params.timm_aug_mix;
+    int rc = pstk__timm_check_number("magnitude", p->magnitude, 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, MIX_CHAINS, "width", 1, PSTK__MAX_CHAINS, err);
+        rc = pstk__timm_check_whole("width", p->n_chains, 1, PSTK__MAX_CHAINS, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, MIX_DEPTH, "depth", 0, PSTK__MAX_CHAIN, err);
+        rc = pstk__timm_check_whole("depth", p->depth, 0, PSTK__MAX_CHAIN, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MIX_ALPHA, "alpha", 0.01, 100, err);
+        rc = pstk__timm_check_number("alpha", p->alpha, 0.01, 100, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, MIX_BLENDS, "blended", 0, 1, err);
+        rc = pstk__timm_check_whole("blended", p->blended, 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MIX_DEVIATION, "deviation", 0, PSTK__TIMM_MAX, err);
+        rc = pstk__timm_check_number("deviation", p->deviation, 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
-        rc = pstk__timm_check_whole(op, MIX_IS_UNIFORM, "is_uniform", 0, 1, err);
-    return rc < 0 ? rc : pstk__timm_check_rest(op, N_MIX_PARAMS, err);
+        rc = pstk__timm_check_whole("is_uniform", p->is_uniform, 0, 1, err);
+    return rc < 0 ? rc : pstk__timm_check_rest(op, 7, err);
 }
 
 static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    const double *p = op->params.values;
+    const struct pstk_timm_aug_mix_params *p = &op->params.timm_aug_mix;
     const struct pstk__timm_level level = {.probability = 1,
-                                           .magnitude = p[MIX_MAGNITUDE],
-                                           .deviation = p[MIX_DEVIATION],
-                                           .is_uniform = p[MIX_IS_UNIFORM] == 1,
+                                           .magnitude = p->magnitude,
+                                           .deviation = p->deviation,
+                                           .is_uniform = p->is_uniform == 1,
                                            .most = 10};
     uint8_t members[PSTK__MAX_CHAIN];
-    const uint32_t n =
-        p[MIX_DEPTH] > 0 ? (uint32_t)p[MIX_DEPTH] : 1 + (uint32_t)pstk__random_below(r, 3);
+    const uint32_t n = p->depth > 0 ? (uint32_t)p->depth : 1 + (uint32_t)pstk__random_below(r, 3);
     for (uint32_t i = 0; i < n; i++)
         members[i] = mixed[pstk__random_below(r, sizeof mixed)];
     for (uint32_t i = 0; i < n; i++)
@@ -350,11 +332,11 @@ static void blended_weights(float *weights, uint32_t n, float share)
 
 static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t n = (uint32_t)op->params.values[MIX_CHAINS];
-    const int blends = op->params.values[MIX_BLENDS] == 1;
+    const uint32_t n = (uint32_t)op->params.timm_aug_mix.n_chains;
+    const int blends = op->params.timm_aug_mix.blended == 1;
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__chains_weights(r, op->params.values[MIX_ALPHA], n, weights);
-    pstk__chains_weights(r, op->params.values[MIX_ALPHA], 2, shares);
+    pstk__chains_weights(r, op->params.timm_aug_mix.alpha, n, weights);
+    pstk__chains_weights(r, op->params.timm_aug_mix.alpha, 2, shares);
     if (blends)
         blended_weights(weights, n, shares[0]);
     const uint32_t at = pstk__chains_begin(to, blends ? PSTK_CHAIN_BLENDS : PSTK_CHAIN_BLENDED_SUM,
@@ -369,8 +351,8 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
 static uint32_t max_mix(const struct pstk_op *op)
 {
     const uint32_t depth =
-        op->params.values[MIX_DEPTH] > 0 ? (uint32_t)op->params.values[MIX_DEPTH] : 3;
-    return 1 + (uint32_t)op->params.values[MIX_CHAINS] * (1 + depth);
+        op->params.timm_aug_mix.depth > 0 ? (uint32_t)op->params.timm_aug_mix.depth : 3;
+    return 1 + (uint32_t)op->params.timm_aug_mix.n_chains * (1 + depth);
 }
 
 static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,

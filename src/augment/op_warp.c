@@ -18,14 +18,15 @@ struct pstk_op pstk_affine(const double *matrix, uint32_t filter)
 {
     struct pstk_op op = {.kind = PSTK_OP_AFFINE, .filter = filter};
     for (int i = 0; i < 6; i++)
-        op.params.values[i] = matrix[i];
+        op.params.affine.matrix[i] = matrix[i];
     return op;
 }
 
 struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expand)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_ROTATE, .filter = filter, .params.values = {angle, expand ? 1 : 0}};
+    struct pstk_op op = {.kind = PSTK_OP_ROTATE, .filter = filter};
+    op.params.rotate = (struct pstk_rotate_params){angle, expand ? 1 : 0};
+    return op;
 }
 
 int pstk_affine_matrix(double *matrix, double angle, const double *translate, double scale,
@@ -71,11 +72,12 @@ int pstk__op_check_center(const double center[2], struct pstk_error *err)
     return 0;
 }
 
-static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
+static int check_matrix(const struct pstk_op *op, const double *matrix, uint32_t n,
+                        struct pstk_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!isfinite(op->params.values[i]))
-            return FAIL("matrix[%u]: value is %g; must be finite", i, op->params.values[i]);
+        if (!isfinite(matrix[i]))
+            return FAIL("matrix[%u]: value is %g; must be finite", i, matrix[i]);
     int rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
@@ -84,25 +86,25 @@ static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error 
 
 static int check_affine(const struct pstk_op *op, struct pstk_error *err)
 {
-    return check_matrix(op, 6, err);
+    return check_matrix(op, op->params.affine.matrix, 6, err);
 }
 
 static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
 {
-    return check_matrix(op, 8, err);
+    return check_matrix(op, op->params.perspective.matrix, 8, err);
 }
 
 static int check_rotate(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params.values;
-    if (!(fabs(p[0]) <= MAX_ANGLE))
-        return FAIL("angle: value is %g; must be from -%g to %g degrees", p[0], MAX_ANGLE,
+    const struct pstk_rotate_params *p = &op->params.rotate;
+    if (!(fabs(p->angle) <= MAX_ANGLE))
+        return FAIL("angle: value is %g; must be from -%g to %g degrees", p->angle, MAX_ANGLE,
                     MAX_ANGLE);
-    if (p[1] != 0 && p[1] != 1)
-        return FAIL("expand: value is %g; must be 0 or 1", p[1]);
-    if (p[2] != 0 && p[2] != 1)
-        return FAIL("has_center: value is %g; must be 0 or 1", p[2]);
-    int rc = pstk__op_check_center(&p[3], err);
+    if (p->expand != 0 && p->expand != 1)
+        return FAIL("expand: value is %g; must be 0 or 1", p->expand);
+    if (p->has_center != 0 && p->has_center != 1)
+        return FAIL("has_center: value is %g; must be 0 or 1", p->has_center);
+    int rc = pstk__op_check_center(p->center, err);
     if (rc == 0)
         rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)
@@ -124,7 +126,7 @@ static int change_affine(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__warp_affine(canvas->kernels->warp, &out, in, op->params.values, warp_filter(op),
+    pstk__warp_affine(canvas->kernels->warp, &out, in, op->params.affine.matrix, warp_filter(op),
                       op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
@@ -135,8 +137,8 @@ static int change_perspective(const struct pstk_op *op, struct pstk__canvas *can
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__warp_perspective(canvas->kernels->warp, &out, in, op->params.values, warp_filter(op),
-                           op->fill);
+    pstk__warp_perspective(canvas->kernels->warp, &out, in, op->params.perspective.matrix,
+                           warp_filter(op), op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -144,7 +146,7 @@ static int change_perspective(const struct pstk_op *op, struct pstk__canvas *can
 static void move_affine(const struct pstk_op *op, const struct pstk__view *view,
                         struct pstk__point *points, uint32_t n)
 {
-    const double *m = op->params.values;
+    const double *m = op->params.affine.matrix;
     (void)view;
     pstk__points_warp(points, n, (double[8]){m[0], m[1], m[2], m[3], m[4], m[5], 0, 0});
 }
@@ -153,7 +155,7 @@ static void move_perspective(const struct pstk_op *op, const struct pstk__view *
                              struct pstk__point *points, uint32_t n)
 {
     (void)view;
-    pstk__points_warp(points, n, op->params.values);
+    pstk__points_warp(points, n, op->params.perspective.matrix);
 }
 
 /* ---- rotation -------------------------------------------------------------------------------- */
@@ -161,9 +163,9 @@ static void move_perspective(const struct pstk_op *op, const struct pstk__view *
 struct pstk__rotation pstk__op_rotation(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const struct pstk__rotation_params params = {
-        .angle = op->params.values[0],
-        .expand = op->params.values[1] == 1,
-        .center = op->params.values[2] == 1 ? &op->params.values[3] : NULL};
+        .angle = op->params.rotate.angle,
+        .expand = op->params.rotate.expand == 1,
+        .center = op->params.rotate.has_center == 1 ? op->params.rotate.center : NULL};
     struct pstk__rotation rotation;
     if (op->flags & PSTK_OP_TENSOR)
         pstk__tensor_rotation_init(&rotation, &params, width, height);
@@ -185,7 +187,7 @@ static int change_rotate(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
 {
-    if (op->params.values[1] != 1 || view->width == 0 || view->height == 0)
+    if (op->params.rotate.expand != 1 || view->width == 0 || view->height == 0)
         return;
     const struct pstk__rotation rotation = pstk__op_rotation(op, view->width, view->height);
     view->width = rotation.width;
@@ -230,7 +232,7 @@ static void move_rotate(const struct pstk_op *op, const struct pstk__view *view,
 
 static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
 {
-    if (op->params.values[1] == 1)
+    if (op->params.rotate.expand == 1)
         pstk__largest_turned(largest);
 }
 

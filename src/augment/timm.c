@@ -65,7 +65,7 @@ static struct pstk_op solarize_add(double magnitude)
 {
     const int32_t add = whole_part(magnitude, 110);
     struct pstk_op op = pstk_adjust(PSTK_OP_SOLARIZE_ADD, add < 128 ? add : 128);
-    op.params.values[1] = 128;
+    op.params.solarize_add.threshold = 128;
     return op;
 }
 
@@ -183,19 +183,17 @@ void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-int pstk__timm_check_number(const struct pstk_op *op, uint32_t i, const char *what, double least,
-                            double most, struct pstk_error *err)
+int pstk__timm_check_number(const char *what, double value, double least, double most,
+                            struct pstk_error *err)
 {
-    if (!(op->params.values[i] >= least && op->params.values[i] <= most))
-        return FAIL("%s: value is %g; must be from %g to %g", what, op->params.values[i], least,
-                    most);
+    if (!(value >= least && value <= most))
+        return FAIL("%s: value is %g; must be from %g to %g", what, value, least, most);
     return 0;
 }
 
-int pstk__timm_check_whole(const struct pstk_op *op, uint32_t i, const char *what, uint32_t least,
-                           uint32_t most, struct pstk_error *err)
+int pstk__timm_check_whole(const char *what, double value, uint32_t least, uint32_t most,
+                           struct pstk_error *err)
 {
-    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (uint32_t)value))
         return FAIL("%s: value is %g; must be a whole number from %u to %u", what, value, least,
                     most);

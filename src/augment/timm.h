@@ -56,14 +56,14 @@ void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
 
 /* ---- checks that the policies share: 0, or EINVAL naming the member -------------------------- */
 
-/* Check that param i is a number from least to most. */
-int pstk__timm_check_number(const struct pstk_op *op, uint32_t i, const char *what, double least,
-                            double most, struct pstk_error *err);
-/* The same of a whole number. */
-int pstk__timm_check_whole(const struct pstk_op *op, uint32_t i, const char *what, uint32_t least,
-                           uint32_t most, struct pstk_error *err);
-/* Check the filter, which may be RANDOM, that there is no size, and that params from n_used on are
- * not used. */
+/* Check that a parameter is a number from least to most. */
+int pstk__timm_check_number(const char *what, double value, double least, double most,
+                            struct pstk_error *err);
+/* Check that it is a whole number from least to most. */
+int pstk__timm_check_whole(const char *what, double value, uint32_t least, uint32_t most,
+                           struct pstk_error *err);
+/* Check the filter, which may be RANDOM, that there is no size, and that params.values from n_used
+ * on are not used. */
 int pstk__timm_check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err);
 /* Refuse RGBA: a pstk__op_entry.channels. */
 int pstk__timm_no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);

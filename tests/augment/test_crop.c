@@ -101,7 +101,7 @@ TEST(crops_cut_and_pad_with_the_fill)
         struct pstk_op op = pstk_crop_at((int32_t)below(60) - 30, (int32_t)below(60) - 30,
                                          1 + below(30), 1 + below(30));
         set_fill(&op);
-        naive_part(&naive, (int64_t)op.params.values[1], (int64_t)op.params.values[0], op.width,
+        naive_part(&naive, (int64_t)op.params.crop.left, (int64_t)op.params.crop.top, op.width,
                    op.height, PSTK_PAD_CONSTANT, op.fill);
         apply(&ours, &op);
         CHECK(same(&ours, &naive));
@@ -118,7 +118,7 @@ TEST(pads_of_every_mode)
         struct pstk_op op = pstk_pad(l, t, r, b, below(4));
         set_fill(&op);
         naive_part(&naive, -(int64_t)l, -(int64_t)t, ours.shape.width + l + r,
-                   ours.shape.height + t + b, (uint32_t)op.params.values[4], op.fill);
+                   ours.shape.height + t + b, (uint32_t)op.params.pad.mode, op.fill);
         apply(&ours, &op);
         CHECK(same(&ours, &naive));
     }
@@ -151,12 +151,13 @@ static int draw(const struct pstk_op *op, const struct pstk_shape *shape, uint64
  * cut. */
 static void naive_random_crop(struct grid *g, const struct pstk_op *op, uint64_t sample_id)
 {
-    const double *p = op->params.values;
-    const uint32_t mode = (uint32_t)p[5];
+    const struct pstk_random_crop_params *p = &op->params.random_crop;
+    const uint32_t mode = (uint32_t)p->mode;
     struct pstk__random r;
     pstk__random_init(&r, &(struct pstk__random_key){.seed = 3, .sample_id = sample_id});
-    naive_part(g, -(int64_t)p[0], -(int64_t)p[1], g->shape.width + (uint32_t)(p[0] + p[2]),
-               g->shape.height + (uint32_t)(p[1] + p[3]), mode, op->fill);
+    naive_part(g, -(int64_t)p->left, -(int64_t)p->top,
+               g->shape.width + (uint32_t)(p->left + p->right),
+               g->shape.height + (uint32_t)(p->top + p->bottom), mode, op->fill);
     if (g->shape.width < op->width)
         naive_part(g, (int64_t)g->shape.width - op->width, 0, 2 * op->width - g->shape.width,
                    g->shape.height, mode, op->fill);
@@ -177,10 +178,10 @@ TEST(random_crops_pad_and_cut_as_torchvision)
         fill_random(&ours);
         naive = ours;
         set_fill(&op);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) /* left, top, right, bottom */
             op.params.values[i] = below(2) ? below(5) : 0;
-        op.params.values[4] = 1;
-        op.params.values[5] = below(4);
+        op.params.random_crop.pad_if_needed = 1;
+        op.params.random_crop.mode = below(4);
         const int n = draw(&op, &ours.shape, id, drawn, &err);
         CHECK(n >= 1 && n <= (int)pstk__ops_max(&op, 1));
         for (int i = 0; i < n; i++)
@@ -199,8 +200,8 @@ TEST(random_crops_reach_every_offset_equally)
     int seen[4][7] = {{0}};
     for (uint64_t id = 0; id < 28000; id++) {
         CHECK_EQ(draw(&op, &shape, id, drawn, &err), 1);
-        const int top = (int)drawn[0].params.values[0] + 1,
-                  left = (int)drawn[0].params.values[1] + 1;
+        const int top = (int)drawn[0].params.crop.top + 1,
+                  left = (int)drawn[0].params.crop.left + 1;
         CHECK(top >= 0 && top < 4 && left >= 0 && left < 7);
         seen[top][left]++;
     }
@@ -216,7 +217,7 @@ TEST(a_random_crop_that_does_not_fit_is_an_error)
     CHECK_EQ(draw(&op, &shape, 0, drawn, &err), PSTK_EINVAL);
     CHECK(
         strstr(err.message, "crop of 9 x 8 pixels does not fit into the image, which has 8 x 10"));
-    op.params.values[4] = 1;
+    op.params.random_crop.pad_if_needed = 1;
     CHECK_EQ(draw(&op, &shape, 0, drawn, &err), 1);
 }
 

@@ -36,12 +36,12 @@ static double naive_uniform(double lo, double hi)
 
 /* torchvision's RandomErasing.get_params as its source has it, on another generator and libm. 0: it
  * gives up. */
-static uint32_t naive_box(const double *scale, const double *ratio, double box[4])
+static uint32_t naive_box(const struct pstk_random_erasing_params *p, double box[4])
 {
     const double area = (double)HEIGHT * WIDTH;
     for (int i = 0; i < 10; i++) {
-        const double erased = area * naive_uniform(scale[0], scale[1]);
-        const double aspect = exp(naive_uniform(log(ratio[0]), log(ratio[1])));
+        const double erased = area * naive_uniform(p->min_scale, p->max_scale);
+        const double aspect = exp(naive_uniform(log(p->min_ratio), log(p->max_ratio)));
         const long h = lrint(sqrt(erased * aspect)), w = lrint(sqrt(erased / aspect));
         if (!(h < (long)HEIGHT && w < (long)WIDTH))
             continue;
@@ -89,10 +89,10 @@ static void compare(const struct pstk_op *op)
         double box[4];
         const uint32_t n = draw(op, i, &drawn);
         CHECK(n == 0 || (drawn.kind == PSTK_OP_ERASE &&
-                         drawn.params.values[0] + drawn.params.values[2] <= HEIGHT &&
-                         drawn.params.values[1] + drawn.params.values[3] <= WIDTH));
+                         drawn.params.erase.top + drawn.params.erase.height <= HEIGHT &&
+                         drawn.params.erase.left + drawn.params.erase.width <= WIDTH));
         count(&ours, n, drawn.params.values);
-        count(&naive, naive_box(op->params.values + 1, op->params.values + 3, box), box);
+        count(&naive, naive_box(&op->params.random_erasing, box), box);
     }
     CHECK(distance(ours.top, naive.top, N_BINS) < 50);
     CHECK(distance(ours.left, naive.left, N_BINS) < 50);
@@ -105,9 +105,9 @@ TEST(boxes_are_distributed_as_those_of_torchvision)
 {
     struct pstk_op op = pstk_random_erasing(1, 0);
     compare(&op);
-    op.params.values[2] = 1; /* large ones, of which many tries fail */
-    op.params.values[1] = 0.7;
-    op.params.values[4] = 10;
+    op.params.random_erasing.max_scale = 1; /* large ones, of which many tries fail */
+    op.params.random_erasing.min_scale = 0.7;
+    op.params.random_erasing.max_ratio = 10;
     compare(&op);
 }
 
@@ -118,8 +118,8 @@ TEST(boxes_come_as_often_as_their_probability_says_and_never_have_a_whole_side)
     for (uint64_t i = 0; i < 20000; i++)
         n += (int)draw(&op, i, &drawn);
     CHECK(fabs(n - 6000.0) < 5 * sqrt(6000 * 0.7));
-    op.params.values[0] = op.params.values[1] = op.params.values[2] =
-        1; /* the whole area: no box is small enough */
+    op.params.random_erasing.probability = op.params.random_erasing.min_scale =
+        op.params.random_erasing.max_scale = 1; /* the whole area: no box is small enough */
     for (uint64_t i = 0; i < 1000; i++)
         CHECK_EQ(draw(&op, i, &drawn), 0);
 }
@@ -127,11 +127,11 @@ TEST(boxes_come_as_often_as_their_probability_says_and_never_have_a_whole_side)
 TEST(normal_values_have_a_key_of_their_own_for_each_sample)
 {
     struct pstk_op drawn[2], op = pstk_random_erasing(1, 0);
-    op.params.values[9] = 1;
+    op.params.random_erasing.is_normal = 1;
     CHECK(draw(&op, 1, &drawn[0]) == 1 && draw(&op, 2, &drawn[1]) == 1);
-    CHECK(drawn[0].params.values[8] == 1 && drawn[1].params.values[8] == 1);
-    CHECK(drawn[0].params.values[9] != drawn[1].params.values[9] &&
-          drawn[0].params.values[10] != drawn[1].params.values[10]);
+    CHECK(drawn[0].params.erase.is_normal == 1 && drawn[1].params.erase.is_normal == 1);
+    CHECK(drawn[0].params.erase.key[0] != drawn[1].params.erase.key[0] &&
+          drawn[0].params.erase.key[1] != drawn[1].params.erase.key[1]);
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -151,12 +151,12 @@ static uint32_t naive_bits(float v, uint32_t dtype)
 /* The element of the k-th place of the box, counted by channels, rows and columns. */
 static float naive_value(const struct pstk_op *op, uint32_t c, uint64_t k)
 {
-    const uint32_t key[2] = {(uint32_t)op->params.values[9], (uint32_t)op->params.values[10]};
+    const uint32_t key[2] = {(uint32_t)op->params.erase.key[0], (uint32_t)op->params.erase.key[1]};
     const uint32_t counter[4] = {(uint32_t)(k / 4), 0, 0, 0};
     uint32_t words[4];
     pstk__philox(counter, key, words);
-    return op->params.values[8] == 1 ? (float)pstk__normal(words[k % 4])
-                                     : (float)op->params.values[4 + c];
+    return op->params.erase.is_normal == 1 ? (float)pstk__normal(words[k % 4])
+                                           : (float)op->params.erase.value[c];
 }
 
 static void naive_erase(const struct pstk_op *op, const struct pstk__finish *f, uint8_t *row)
@@ -164,10 +164,10 @@ static void naive_erase(const struct pstk_op *op, const struct pstk__finish *f, 
     const uint32_t size = pstk_dtype_size(f->dtype);
     uint64_t k = 0;
     for (uint32_t c = 0; c < f->channels; c++)
-        for (uint32_t y = 0; y < op->params.values[2]; y++)
-            for (uint32_t x = 0; x < op->params.values[3]; x++, k++) {
-                const uint32_t at = (y + (uint32_t)op->params.values[0]) * WIDTH + x +
-                                    (uint32_t)op->params.values[1];
+        for (uint32_t y = 0; y < op->params.erase.height; y++)
+            for (uint32_t x = 0; x < op->params.erase.width; x++, k++) {
+                const uint32_t at = (y + (uint32_t)op->params.erase.top) * WIDTH + x +
+                                    (uint32_t)op->params.erase.left;
                 const uint32_t bits = naive_bits(naive_value(op, c, k), f->dtype);
                 memcpy(row + (f->layout == PSTK_NCHW ? c * HEIGHT * WIDTH + at
                                                      : at * f->channels + c) *
@@ -186,8 +186,8 @@ static void check_erased(struct pstk_op op, uint32_t channels, uint32_t dtype, u
                                       .plane = HEIGHT * WIDTH};
     for (uint32_t i = 0; i < N_BYTES; i++)
         ours[i] = naive[i] = (uint8_t)(i * 7);
-    for (uint32_t c = 0; c < 4 && op.params.values[8] == 0; c++)
-        op.params.values[4 + c] = dtype == PSTK_U8 ? 3 + 80 * c : 0.3 - c;
+    for (uint32_t c = 0; c < 4 && op.params.erase.is_normal == 0; c++)
+        op.params.erase.value[c] = dtype == PSTK_U8 ? 3 + 80 * c : 0.3 - c;
     pstk__op_entry(PSTK_OP_ERASE)->erase(&op, &form, ours);
     naive_erase(&op, &form, naive);
     CHECK(memcmp(ours, naive, N_BYTES) == 0);
@@ -203,9 +203,9 @@ TEST(elements_of_a_box_get_the_value_in_every_dtype_and_layout)
             const uint32_t *v = boxes[b];
             struct pstk_op op = pstk_erase(v[0], v[1], v[2], v[3], 0);
             check_erased(op, n[i % 3], dtypes[i / 6], i / 3 % 2);
-            op.params.values[8] = 1;
-            op.params.values[9] = 0xfedcba98u;
-            op.params.values[10] = 77;
+            op.params.erase.is_normal = 1;
+            op.params.erase.key[0] = 0xfedcba98u;
+            op.params.erase.key[1] = 77;
             if (dtypes[i / 6] != PSTK_U8)
                 check_erased(op, n[i % 3], dtypes[i / 6], i / 3 % 2);
         }

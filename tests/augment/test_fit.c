@@ -61,8 +61,8 @@ TEST(a_letterbox_resizes_to_fit_and_pads_on_both_sides)
             CHECK_EQ(sampled.n, 2);
             CHECK_EQ(sampled.ops[0].width, w[4]);
             CHECK_EQ(sampled.ops[0].height, w[5]);
-            CHECK(sampled.ops[1].params.values[1] == (position == PSTK_POSITION_CENTER ? w[6] : 0));
-            CHECK(sampled.ops[1].params.values[0] == (position == PSTK_POSITION_CENTER ? w[7] : 0));
+            CHECK(sampled.ops[1].params.crop.left == (position == PSTK_POSITION_CENTER ? w[6] : 0));
+            CHECK(sampled.ops[1].params.crop.top == (position == PSTK_POSITION_CENTER ? w[7] : 0));
         }
     }
 }
@@ -73,9 +73,9 @@ TEST(padding_puts_the_smaller_half_first)
     const struct pstk_op corner = pstk_pad_to_size(10, 20, PSTK_POSITION_TOP_LEFT);
     struct pstk__sampled_ops sampled;
     CHECK_EQ(draw(&middle, 1, 7, 7, 0, &sampled), 0);
-    CHECK(sampled.ops[0].params.values[0] == -1 && sampled.ops[0].params.values[1] == -6);
+    CHECK(sampled.ops[0].params.crop.top == -1 && sampled.ops[0].params.crop.left == -6);
     CHECK_EQ(draw(&corner, 1, 7, 7, 0, &sampled), 0);
-    CHECK(sampled.ops[0].params.values[0] == 0 && sampled.ops[0].params.values[1] == 0);
+    CHECK(sampled.ops[0].params.crop.top == 0 && sampled.ops[0].params.crop.left == 0);
     CHECK_EQ(draw(&middle, 1, 20, 10, 0, &sampled), 0);
     CHECK_EQ(draw(&middle, 1, 21, 10, 0, &sampled), PSTK_EINVAL);
     CHECK_EQ(draw(&corner, 1, 20, 11, 0, &sampled), PSTK_EINVAL);
@@ -88,8 +88,8 @@ TEST(corners_are_those_of_torchvision)
         const struct pstk_op op = pstk_corner_crop(4, 6, corner);
         struct pstk__sampled_ops sampled;
         CHECK_EQ(draw(&op, 1, 15, 7, 0, &sampled), 0);
-        CHECK(sampled.ops[0].params.values[0] == wanted[corner][0]);
-        CHECK(sampled.ops[0].params.values[1] == wanted[corner][1]);
+        CHECK(sampled.ops[0].params.crop.top == wanted[corner][0]);
+        CHECK(sampled.ops[0].params.crop.left == wanted[corner][1]);
         CHECK_EQ(draw(&op, 1, 5, 7, 0, &sampled), PSTK_EINVAL);
     }
 }
@@ -261,8 +261,8 @@ TEST(a_zoom_out_draws_sides_and_places_uniformly)
         CHECK_EQ(draw(&op, 1, 60000, 30000, i, &sampled), 0);
         const struct pstk_op *crop = &sampled.ops[0];
         CHECK(crop->width >= 90000 && crop->width < 210000 && crop->width / 2 == crop->height);
-        const double x = -crop->params.values[1] / (crop->width - 60000);
-        const double y = -crop->params.values[0] / (crop->height - 30000);
+        const double x = -crop->params.crop.left / (crop->width - 60000);
+        const double y = -crop->params.crop.top / (crop->height - 30000);
         CHECK(x >= 0 && x < 1 && y >= 0 && y < 1);
         sides[(crop->width - 90000) / 6000]++;
         left[(uint32_t)(x * N_BINS)]++;
@@ -296,7 +296,7 @@ TEST(rows_come_as_they_are_decoded_where_they_can)
     const struct pstk_op zoom = pstk_random_zoom_out(1, 4, 1), resize = pstk_resize(8, 8);
     const struct pstk_op gray = pstk_grayscale(3);
     struct pstk_op box = pstk_letterbox(9, 9, 0), part = pstk_random_crop(9, 9, 0);
-    part.params.values[4] = 1;
+    part.params.random_crop.pad_if_needed = 1;
     box.fill[0] = part.fill[0] = 114;
     const struct {
         struct pstk_op ops[4];
@@ -331,15 +331,16 @@ TEST(wrong_operations_are_refused)
     struct pstk_op longest = pstk_resize_longest(9), shortest = pstk_random_resize(8, 9);
     struct pstk_op gap = pstk_random_shortest_size((const uint32_t[2]){9, 9}, 2, 70000);
     struct pstk_op turn = pstk_random_rotation(0, 9, 0), far = turn, has = turn;
-    struct pstk_op warp = {.kind = PSTK_OP_RANDOM_AFFINE, .params.values = {[4] = 1, [5] = 1}};
-    struct pstk_op flags = warp, unflagged = warp;
+    struct pstk_op warp = {.kind = PSTK_OP_RANDOM_AFFINE}, flags, unflagged;
+    warp.params.random_affine.min_scale = warp.params.random_affine.max_scale = 1;
+    flags = unflagged = warp;
     longest.height = 9;
-    shortest.params.values[0] = 8.5;
-    turn.params.values[2] = 2;
-    far.params.values[5] = NAN;
-    has.params.values[3] = 7;
+    shortest.params.random_resize.min_side = 8.5;
+    turn.params.random_rotation.expand = 2;
+    far.params.random_rotation.center[1] = NAN;
+    has.params.random_rotation.has_center = 7;
     flags.flags = 4;
-    unflagged.params.values[10] = 4;
+    unflagged.params.random_affine.center[0] = 4;
     const struct {
         struct pstk_op op;
         const char *says;
@@ -358,13 +359,13 @@ TEST(wrong_operations_are_refused)
         {pstk_random_zoom_out(1, 4, 2), "probability: value is 2"},
         {pstk_random_shortest_size(NULL, 0, 0), "(random shortest size): sides: value is empty"},
         {gap, "longest (width): value is 70000; must be 0, or at most 65535"},
-        {shortest, "(random resize): least (params[0]): value is 8.5; must be a whole"},
-        {pstk_random_resize(9, 9), "end (params[1]): value is 9; must be above the least side, 9"},
+        {shortest, "(random resize): min_side: value is 8.5; must be a whole"},
+        {pstk_random_resize(9, 9), "end_side: value is 9; must be above min_side, 9"},
         {turn, "(random rotation): expand: value is 2; must be 0 or 1"},
         {has, "has_center: value is 7; must be 0 or 1"},
         {far, "center: value is (0, nan)"},
         {flags, "(random affine): flags: value is 0x4; must be 0 or PSTK_OP_HAS_CENTER"},
-        {unflagged, "params[10]: value is 4; must be 0, because it is not used"},
+        {unflagged, "params.values[10]: value is 4; must be 0, because it is not used"},
         {pstk_random_resize(8, 9), "ops do not fix the size"},
         {pstk_random_zoom_out(1, 4, 1), "ops do not fix the size"},
     };

@@ -11,7 +11,7 @@
 #define N_DRAWS 200000
 #define N_BINS 20
 
-static const double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
+static const struct pstk_random_resized_crop_params range = {0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0};
 
 /* What a list of ops, all of the prefix, does to an image of this size. */
 static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width, uint32_t height,
@@ -42,8 +42,8 @@ static struct pstk__box naive_box(uint32_t width, uint32_t height)
 {
     const double area = (double)width * height;
     for (int i = 0; i < 10; i++) {
-        const double target = area * naive_uniform(scale[0], scale[1]);
-        const double aspect = exp(naive_uniform(log(ratio[0]), log(ratio[1])));
+        const double target = area * naive_uniform(range.min_scale, range.max_scale);
+        const double aspect = exp(naive_uniform(log(range.min_ratio), log(range.max_ratio)));
         const long w = lrint(sqrt(target * aspect)), h = lrint(sqrt(target / aspect));
         if (0 < w && w <= (long)width && 0 < h && h <= (long)height)
             return (struct pstk__box){.top = (uint32_t)naive_uniform(0, (double)(height - h + 1)),
@@ -87,7 +87,7 @@ TEST(random_crops_are_distributed_as_those_of_torchvision)
     for (uint64_t i = 0; i < N_DRAWS; i++) {
         struct pstk__random r;
         pstk__random_init(&r, &(struct pstk__random_key){.seed = 7, .sample_id = i});
-        const struct pstk__box b = pstk__random_resized_crop_box(&r, WIDTH, HEIGHT, scale, ratio);
+        const struct pstk__box b = pstk__random_resized_crop_box(&r, WIDTH, HEIGHT, &range);
         CHECK(b.width > 0 && b.left + b.width <= WIDTH && b.top + b.height <= HEIGHT);
         count(&ours, &b);
         const struct pstk__box n = naive_box(WIDTH, HEIGHT);
@@ -107,7 +107,7 @@ TEST(random_crops_reach_every_offset_the_first_and_the_last_included)
         struct pstk__random r;
         pstk__random_init(&r, &(struct pstk__random_key){.seed = 1, .sample_id = i});
         const struct pstk__box b = pstk__random_resized_crop_box(
-            &r, 10, 10, (double[2]){0.09, 0.09}, (double[2]){1.0, 1.0});
+            &r, 10, 10, &(struct pstk_random_resized_crop_params){0.09, 0.09, 1.0, 1.0});
         CHECK_EQ(b.width, 3);
         CHECK_EQ(b.height, 3);
         CHECK(b.left <= 7 && b.top <= 7);
@@ -122,8 +122,8 @@ static struct pstk__box box_of(uint32_t width, uint32_t height, double ratio_min
 {
     struct pstk__random r;
     pstk__random_init(&r, &(struct pstk__random_key){.seed = 1});
-    return pstk__random_resized_crop_box(&r, width, height, (double[2]){1.0, 1.0},
-                                         (double[2]){ratio_min, ratio_max});
+    const struct pstk_random_resized_crop_params by = {1.0, 1.0, ratio_min, ratio_max};
+    return pstk__random_resized_crop_box(&r, width, height, &by);
 }
 
 TEST(the_centred_box_is_used_after_ten_failed_tries)
@@ -233,7 +233,7 @@ static uint32_t naive_row(const struct pstk_op *ops, uint32_t n, uint32_t width,
     for (uint32_t j = 0; j < n; j++) {
         memcpy(from, row, sizeof from);
         if (ops[j].kind == PSTK_OP_RANDOM_FLIP) {
-            for (uint32_t x = 0; x < width && ops[j].params.values[0] == 1.0; x++)
+            for (uint32_t x = 0; x < width && ops[j].params.random_flip.probability == 1.0; x++)
                 row[x] = from[width - 1 - x];
             continue;
         }
@@ -379,13 +379,14 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     const struct pstk_op flip = pstk_random_flip(0.5), norm = pstk_normalize(mean, dev);
     struct pstk_op flags = crop, unused = crop, sized = flip;
     struct pstk_op parent = crop, counted = flip, filtered = rrc, channels = norm, filled = crop;
-    struct pstk_op cropped = crop, cut = crop;
+    struct pstk_op cropped = crop, cut = crop, more = norm;
     const struct pstk_op one = pstk_normalize_channels(1, mean, dev);
     parent.children = &flip;
     counted.n_children = 2;
     filtered.filter = 8;
     cut.filter = PSTK_FILTER_BICUBIC;
     channels.channels = 5;
+    more.params.normalize.deviation[3] = 1;
     cropped.channels = 3;
     filled.fill[3] = 7;
     flags.flags = 1;
@@ -404,6 +405,7 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
          "ops[0] (resized crop): its parameters belong to one image"},
         {{norm, crop}, 2, PSTK_F32, PSTK_EINVAL, "ops[0] (normalise): it must be the last"},
         {{crop, norm}, 2, PSTK_U8, PSTK_EINVAL, "u8 cannot hold"},
+        {{crop, more}, 2, PSTK_F32, PSTK_EINVAL, "mean[3], deviation[3]: values are 0 and 1"},
         {{crop, pstk_normalize(mean, zero)},
          2,
          PSTK_F32,
@@ -444,7 +446,7 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{crop, pstk_random_flip(1.1)}, 2, PSTK_U8, PSTK_EINVAL, "probability: value is 1.1; must"},
         {{crop, pstk_random_flip(NAN)}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): probab"},
         {{flags}, 1, PSTK_U8, PSTK_EINVAL, "flags: value is 0x1; must be 0"},
-        {{unused}, 1, PSTK_U8, PSTK_EINVAL, "params[3]: value is 1; must be 0"},
+        {{unused}, 1, PSTK_U8, PSTK_EINVAL, "params.values[3]: value is 1; must be 0"},
         {{crop, sized}, 2, PSTK_U8, PSTK_EINVAL, "width, height: values are "},
         {{parent}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (centre crop): n_children: value is "},
         {{crop, counted}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): n_children: value is "},
@@ -467,13 +469,13 @@ TEST(wrong_crops_pads_and_erasings_are_refused)
     const struct pstk_op erasing = pstk_random_erasing(1, 0.5);
     struct pstk_op normal = pstk_random_erasing(1, 0), both = erasing, scaled = normal;
     struct pstk_op ratios = normal;
-    normal.params.values[9] = both.params.values[9] = 1;
-    scaled.params.values[1] = 0.5;
-    ratios.params.values[3] = 0;
-    part.params.values[1] = 1.5;
-    narrow.params.values[2] = -1;
-    padded.params.values[4] = 2;
-    mode.params.values[5] = 4;
+    normal.params.random_erasing.is_normal = both.params.random_erasing.is_normal = 1;
+    scaled.params.random_erasing.min_scale = 0.5;
+    ratios.params.random_erasing.min_ratio = 0;
+    part.params.crop.left = 1.5;
+    narrow.params.pad.right = -1;
+    padded.params.random_crop.pad_if_needed = 2;
+    mode.params.random_crop.mode = 4;
     const struct wrong list[] = {
         {{part}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (crop): left: value is 1.5; must be a whole"},
         {{padded}, 1, PSTK_U8, PSTK_EINVAL, "pad_if_needed: value is 2; must be 0 or 1"},
@@ -528,8 +530,8 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op erase = pstk_random_erasing(0.5, 0);
     struct pstk_op filled = padded, mirrored = padded, filled_outside = outside, edge = pad;
     filled.fill[1] = filled_outside.fill[2] = 1;
-    mirrored.params.values[5] = PSTK_PAD_REFLECT;
-    edge.params.values[4] = PSTK_PAD_EDGE;
+    mirrored.params.random_crop.mode = PSTK_PAD_REFLECT;
+    edge.params.pad.mode = PSTK_PAD_EDGE;
     const struct {
         struct pstk_op ops[4];
         uint32_t n, prefix;
@@ -587,7 +589,7 @@ TEST(children_keep_the_size)
     const struct pstk_op turned = pstk_random_rotation(0, 9, 0), part = pstk_random_crop(8, 8, 0);
     const struct pstk_op zoomed = pstk_random_zoom_out(1, 2, 1);
     struct pstk_op grown = turned;
-    grown.params.values[2] = 1;
+    grown.params.random_rotation.expand = 1;
     const struct {
         const struct pstk_op *child;
         int first_fixes, code;

@@ -77,7 +77,9 @@ TEST(points_move_with_pixels)
     CHECK_EQ(pstk_affine_matrix(affine, 20, nowhere, 1.1, shear, centre), 0);
     CHECK_EQ(pstk_perspective_matrix(perspective, start, end), 0);
     struct pstk_op warp = {.kind = PSTK_OP_PERSPECTIVE};
-    memcpy(warp.params.values, perspective, sizeof perspective);
+    memcpy(warp.params.perspective.matrix, perspective, sizeof perspective);
+    struct pstk_op inside = {.kind = PSTK_OP_IOU_CROP, .width = 50, .height = 40};
+    inside.params.iou_crop = (struct pstk_crop_params){.top = 4, .left = 8};
     const struct pstk_op list[] = {
         pstk_resize(90, 30),
         pstk_resize_shorter(70),
@@ -95,7 +97,7 @@ TEST(points_move_with_pixels)
         pstk_rotate(90, 0, 1),
         pstk_rotate(180, 0, 0),
         pstk_rotate(270, 0, 1),
-        {.kind = PSTK_OP_IOU_CROP, .width = 50, .height = 40, .params.values = {4, 8}},
+        inside,
     };
     for (uint32_t i = 0; i < sizeof list / sizeof list[0]; i++)
         for (uint32_t k = 0; k < 4; k++)
@@ -104,9 +106,9 @@ TEST(points_move_with_pixels)
 
 TEST(points_beyond_a_horizon_go_nowhere_and_their_boxes_are_dropped)
 {
-    const struct pstk_op flat = {.kind = PSTK_OP_AFFINE, .params.values = {1, 1, 0, 1, 1, 0}};
-    struct pstk_op far = {.kind = PSTK_OP_PERSPECTIVE,
-                          .params.values = {1, 0, 0, 0, 1, 0, 0.05, 0}};
+    const struct pstk_op flat = pstk_affine((const double[6]){1, 1, 0, 1, 1, 0}, 0);
+    struct pstk_op far = {.kind = PSTK_OP_PERSPECTIVE};
+    far.params.perspective = (struct pstk_perspective_params){{1, 0, 0, 0, 1, 0, 0.05, 0}};
     const struct pstk__view view = {.height = HEIGHT, .width = WIDTH, .channels = 1};
     struct pstk__point point = {10, 10};
     pstk__op_entry(flat.kind)->move(&flat, &view, &point, 1);

@@ -37,15 +37,16 @@ static void check_crop(const struct pstk_op *op, double left, double top, uint32
                        uint32_t height)
 {
     CHECK_EQ(op->kind, PSTK_OP_CROP);
-    CHECK(op->params.values[1] == left && op->params.values[0] == top);
+    CHECK(op->params.crop.left == left && op->params.crop.top == top);
     CHECK_EQ(op->width, width);
     CHECK_EQ(op->height, height);
 }
 
 static struct pstk_op iou_crop(uint32_t left, uint32_t top, uint32_t width, uint32_t height)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params.values = {top, left}};
+    struct pstk_op op = {.kind = PSTK_OP_IOU_CROP, .width = width, .height = height};
+    op.params.iou_crop = (struct pstk_crop_params){.top = top, .left = left};
+    return op;
 }
 
 TEST(a_crop_inside_comes_before_colours)

@@ -18,8 +18,8 @@ static const struct pstk_op image_ops[] = {
     {.kind = PSTK_OP_RANDOM_RESIZED_CROP,
      .width = 9,
      .height = 7,
-     .params.values = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
-    {.kind = PSTK_OP_RANDOM_FLIP, .params.values = {0.5}},
+     .params.random_resized_crop = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
+    {.kind = PSTK_OP_RANDOM_FLIP, .params.random_flip = {0.5}},
 };
 
 static const struct pstk_output outputs[] = {

@@ -18,7 +18,7 @@ static const struct pstk_op image_ops[] = {
     {.kind = PSTK_OP_RANDOM_RESIZED_CROP,
      .width = 9,
      .height = 7,
-     .params.values = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
+     .params.random_resized_crop = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
 };
 
 static const struct pstk_output outputs[] = {

@@ -10,86 +10,96 @@ TEST(operations_are_plain_data)
     struct pstk_op crop = pstk_random_resized_crop(224, 160);
     CHECK_EQ(crop.kind, PSTK_OP_RANDOM_RESIZED_CROP);
     CHECK(crop.height == 224 && crop.width == 160 && crop.flags == 0);
-    CHECK(crop.params.values[0] == 0.08 && crop.params.values[1] == 1);
-    CHECK(crop.params.values[2] == 3.0 / 4 && crop.params.values[3] == 4.0 / 3);
+    CHECK(crop.params.random_resized_crop.min_scale == 0.08 &&
+          crop.params.random_resized_crop.max_scale == 1);
+    CHECK(crop.params.random_resized_crop.min_ratio == 3.0 / 4 &&
+          crop.params.random_resized_crop.max_ratio == 4.0 / 3);
     crop = pstk_random_resized_crop_range(8, 9, 0.2, 0.3, 0.5, 2);
-    CHECK(crop.height == 8 && crop.width == 9 && crop.params.values[0] == 0.2 &&
-          crop.params.values[3] == 2);
+    CHECK(crop.height == 8 && crop.width == 9 && crop.params.random_resized_crop.min_scale == 0.2 &&
+          crop.params.random_resized_crop.max_ratio == 2);
     struct pstk_op resize = pstk_resize(3, 4);
     CHECK(resize.kind == PSTK_OP_RESIZE && resize.height == 3 && resize.width == 4);
     resize = pstk_resize_shorter(256);
     CHECK(resize.kind == PSTK_OP_RESIZE_SHORTER && resize.width == 256);
-    CHECK(resize.params.values[0] == 0 &&
-          pstk_resize_shorter_max(256, 400).params.values[0] == 400);
+    CHECK(resize.params.resize_shorter.longest == 0 &&
+          pstk_resize_shorter_max(256, 400).params.resize_shorter.longest == 400);
     struct pstk_op center = pstk_center_crop(5, 7);
     CHECK(center.kind == PSTK_OP_CENTER_CROP && center.height == 5 && center.width == 7);
     struct pstk_op flip = pstk_random_flip(0.25);
-    CHECK(flip.kind == PSTK_OP_RANDOM_FLIP && flip.params.values[0] == 0.25);
+    CHECK(flip.kind == PSTK_OP_RANDOM_FLIP && flip.params.random_flip.probability == 0.25);
     struct pstk_op normalize = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     CHECK_EQ(normalize.kind, PSTK_OP_NORMALIZE);
-    CHECK((float)normalize.params.values[0] == 0.485f &&
-          (float)normalize.params.values[5] == 0.225f);
+    CHECK((float)normalize.params.normalize.mean[0] == 0.485f &&
+          (float)normalize.params.normalize.deviation[2] == 0.225f);
     const float four[4] = {0.1f, 0.2f, 0.3f, 0.4f};
     normalize = pstk_normalize_channels(4, four, four);
     CHECK(normalize.kind == PSTK_OP_NORMALIZE && normalize.channels == 4);
-    CHECK((float)normalize.params.values[3] == 0.4f && (float)normalize.params.values[4] == 0.1f);
+    CHECK((float)normalize.params.normalize.mean[3] == 0.4f &&
+          (float)normalize.params.normalize.deviation[0] == 0.1f);
     const struct pstk_op gray = pstk_grayscale(3);
     CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params.values[0] == 0);
     CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
     CHECK_EQ(pstk_flip_vertical().kind, PSTK_OP_FLIP_VERTICAL);
-    CHECK(pstk_random_vertical_flip(0.25).params.values[0] == 0.25);
+    CHECK(pstk_random_vertical_flip(0.25).params.random_vertical_flip.probability == 0.25);
     const struct pstk_op cut = pstk_crop_at(-1, 2, 3, 4), pad = pstk_pad(1, 2, 3, 4, PSTK_PAD_EDGE);
-    CHECK(cut.params.values[0] == -1 && cut.params.values[1] == 2 && cut.height == 3 &&
+    CHECK(cut.params.crop.top == -1 && cut.params.crop.left == 2 && cut.height == 3 &&
           cut.width == 4);
-    CHECK(pad.params.values[0] == 1 && pad.params.values[3] == 4 &&
-          pad.params.values[4] == PSTK_PAD_EDGE);
+    CHECK(pad.params.pad.left == 1 && pad.params.pad.bottom == 4 &&
+          pad.params.pad.mode == PSTK_PAD_EDGE);
     crop = pstk_random_crop(3, 4, 2);
-    CHECK(crop.height == 3 && crop.width == 4 && crop.params.values[0] == 2 &&
-          crop.params.values[3] == 2);
-    CHECK(pstk_random_erasing(0.5, 2).params.values[8] == 2);
-    CHECK(pstk_random_iou_crop().params.values[4] == 40 &&
-          pstk_random_iou_crop().params.values[11] == 1);
-    CHECK(pstk_erase(1, 2, 3, 4, 0.5).params.values[4] == 0.5);
-    CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params.values[0] == 0.25);
+    CHECK(crop.height == 3 && crop.width == 4 && crop.params.random_crop.left == 2 &&
+          crop.params.random_crop.bottom == 2);
+    CHECK(pstk_random_erasing(0.5, 2).params.random_erasing.value[3] == 2);
+    CHECK(pstk_random_iou_crop().params.random_iou_crop.trials == 40 &&
+          pstk_random_iou_crop().params.random_iou_crop.options[6] == 1);
+    CHECK(pstk_erase(1, 2, 3, 4, 0.5).params.erase.value[0] == 0.5);
+    CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params.hue.hue == 0.25);
     const struct pstk_op jitter = pstk_color_jitter(0.4, 2, 0, 0.1);
-    CHECK(jitter.params.values[0] == 0.6 && jitter.params.values[1] == 1.4 &&
-          jitter.params.values[2] == 0);
-    CHECK(jitter.params.values[3] == 3 && jitter.params.values[5] == 1 &&
-          jitter.params.values[6] == -0.1);
-    CHECK(pstk_random_apply(&gray, 1, 0.2).params.values[0] == 0.2);
+    CHECK(jitter.params.color_jitter.min_brightness == 0.6 &&
+          jitter.params.color_jitter.max_brightness == 1.4 &&
+          jitter.params.color_jitter.min_contrast == 0);
+    CHECK(jitter.params.color_jitter.max_contrast == 3 &&
+          jitter.params.color_jitter.max_saturation == 1 &&
+          jitter.params.color_jitter.min_hue == -0.1);
+    CHECK(pstk_random_apply(&gray, 1, 0.2).params.random_apply.probability == 0.2);
     CHECK(pstk_random_choice(&gray, 1).children == &gray);
     CHECK_EQ(pstk_random_order(&gray, 1).n_children, 1);
-    CHECK(pstk_random_grayscale(0.2).params.values[0] == 0.2);
+    CHECK(pstk_random_grayscale(0.2).params.random_grayscale.probability == 0.2);
     CHECK_EQ(pstk_random_channel_permutation().kind, PSTK_OP_RANDOM_CHANNEL_PERMUTATION);
-    CHECK(pstk_timm_rand_augment(2, 9, 0.5, PSTK_TIMM_SET_INCREASING).params.values[5] == 10);
-    CHECK(pstk_aug_mix(3, 4, 0, 0.5).params.values[3] == 0.5);
-    CHECK(pstk_timm_aug_mix(3, 4, 0, 0.5).params.values[1] == 4);
+    CHECK(pstk_timm_rand_augment(2, 9, 0.5, PSTK_TIMM_SET_INCREASING)
+              .params.timm_rand_augment.max_magnitude == 10);
+    CHECK(pstk_aug_mix(3, 4, 0, 0.5).params.aug_mix.alpha == 0.5);
+    CHECK(pstk_timm_aug_mix(3, 4, 0, 0.5).params.timm_aug_mix.n_chains == 4);
     const struct pstk_op chain = pstk_mix_chain(0.25);
-    CHECK(chain.params.values[0] == 0.25 &&
-          pstk_mix_chains(PSTK_CHAIN_SUM, 0.75, &chain, 1).params.values[1] == 0.75);
-    CHECK(pstk_to_float(PSTK_SCALE_MULTIPLY).params.values[0] == 1);
-    CHECK(pstk_timm_auto_augment(PSTK_TIMM_POLICY_3A, 0.5).params.values[1] == 0.5);
-    CHECK(pstk_random_photometric_distort(0.4).params.values[8] == 0.4);
+    CHECK(chain.params.mix_chain.weight == 0.25 &&
+          pstk_mix_chains(PSTK_CHAIN_SUM, 0.75, &chain, 1).params.mix.weight == 0.75);
+    CHECK(pstk_to_float(PSTK_SCALE_MULTIPLY).params.to_float.scale == 1);
+    CHECK(pstk_timm_auto_augment(PSTK_TIMM_POLICY_3A, 0.5).params.timm_auto_augment.deviation ==
+          0.5);
+    CHECK(pstk_random_photometric_distort(0.4).params.random_photometric_distort.probability ==
+          0.4);
     CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);
-    CHECK(pstk_random_perspective(0.5, 0.4, 0).params.values[1] == 0.4);
-    CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params.values[3] == 2);
-    CHECK(pstk_random_box_blur(0.1, 2).params.values[1] == 2);
-    CHECK(pstk_call(NULL, NULL, 9).params.values[0] == 9);
-    CHECK(pstk_jpeg(75).params.values[0] == 75 && pstk_random_jpeg(5, 90).params.values[1] == 90);
-    CHECK(pstk_gaussian_blur(5, 0.1).params.values[1] == 5 &&
-          pstk_box_blur(3).params.values[1] == 3);
-    CHECK(pstk_trivial_augment_wide(31, 0).params.values[0] == 31);
-    CHECK(pstk_rand_augment(2, 9, 31, 0).params.values[2] == 31);
-    CHECK(pstk_auto_augment(PSTK_AUTO_AUGMENT_SVHN, 0).params.values[0] == 2);
-    CHECK(pstk_rotate(30, 0, 1).params.values[1] == 1);
+    CHECK(pstk_random_perspective(0.5, 0.4, 0).params.random_perspective.probability == 0.4);
+    CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params.random_gaussian_blur.max_sigma == 2);
+    CHECK(pstk_random_box_blur(0.1, 2).params.random_box_blur.max_radius == 2);
+    CHECK(pstk_call(NULL, NULL, 9).params.call.scratch_size == 9);
+    CHECK(pstk_jpeg(75).params.jpeg.quality == 75 &&
+          pstk_random_jpeg(5, 90).params.random_jpeg.max_quality == 90);
+    CHECK(pstk_gaussian_blur(5, 0.1).params.gaussian_blur.kernel[1] == 5 &&
+          pstk_box_blur(3).params.box_blur.radius[1] == 3);
+    CHECK(pstk_trivial_augment_wide(31, 0).params.trivial_augment_wide.bins == 31);
+    CHECK(pstk_rand_augment(2, 9, 31, 0).params.rand_augment.bins == 31);
+    CHECK(pstk_auto_augment(PSTK_AUTO_AUGMENT_SVHN, 0).params.auto_augment.policy == 2);
+    CHECK(pstk_rotate(30, 0, 1).params.rotate.expand == 1);
     CHECK(pstk_resize_longest(7).width == 7 && pstk_letterbox(5, 7, 1).height == 5);
-    CHECK(pstk_pad_to_size(5, 7, 1).params.values[0] == 1 &&
-          pstk_corner_crop(5, 7, 4).params.values[0] == 4);
-    CHECK(pstk_scale_jitter(5, 7, 0.5, 2).params.values[1] == 2 &&
-          pstk_random_resize(8, 9).params.values[1] == 9);
-    CHECK(pstk_random_zoom_out(1, 4, 0.5).params.values[2] == 0.5);
+    CHECK(pstk_pad_to_size(5, 7, 1).params.pad_to_size.position == 1 &&
+          pstk_corner_crop(5, 7, 4).params.corner_crop.corner == 4);
+    CHECK(pstk_scale_jitter(5, 7, 0.5, 2).params.scale_jitter.max_scale == 2 &&
+          pstk_random_resize(8, 9).params.random_resize.end_side == 9);
+    CHECK(pstk_random_zoom_out(1, 4, 0.5).params.random_zoom_out.probability == 0.5);
     const struct pstk_op shortest = pstk_random_shortest_size((const uint32_t[2]){8, 9}, 2, 20);
-    CHECK(shortest.width == 20 && shortest.params.values[1] == 9 && shortest.params.values[2] == 0);
+    CHECK(shortest.width == 20 && shortest.params.random_shortest_size.sides[1] == 9 &&
+          shortest.params.random_shortest_size.sides[2] == 0);
 }
 
 TEST(matrices_of_warps)
@@ -106,8 +116,8 @@ TEST(matrices_of_warps)
     CHECK_EQ(pstk_perspective_matrix(m, corners, line), PSTK_EINVAL);
     const struct pstk_op part = pstk_resized_crop(1, 2, 3, 4, 5, 6);
     CHECK(part.kind == PSTK_OP_RESIZED_CROP && part.height == 5 && part.width == 6);
-    CHECK(part.params.values[0] == 1 && part.params.values[1] == 2 && part.params.values[2] == 3 &&
-          part.params.values[3] == 4);
+    CHECK(part.params.resized_crop.top == 1 && part.params.resized_crop.left == 2 &&
+          part.params.resized_crop.height == 3 && part.params.resized_crop.width == 4);
 }
 
 TEST(an_operation_applies_to_pixels_of_the_program)

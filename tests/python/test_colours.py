@@ -319,10 +319,10 @@ class Arguments(unittest.TestCase):
         for output in outputs:
             apply = output.image.ops[0]
             order = apply.children[0]
-            self.assertEqual((apply.kind, apply.n_children, apply.params.values[0]), (penstock._c.OP_RANDOM_APPLY, 1, 0.7))
+            self.assertEqual((apply.kind, apply.n_children, apply.params.random_apply.probability), (penstock._c.OP_RANDOM_APPLY, 1, 0.7))
             self.assertEqual((order.kind, order.n_children), (penstock._c.OP_RANDOM_ORDER, 2))
-            self.assertEqual((order.children[0].kind, order.children[0].params.values[7]), (penstock._c.OP_COLOR_JITTER, 0.1))
-            self.assertEqual(order.children[1].children[0].params.values[0], 99)
+            self.assertEqual((order.children[0].kind, order.children[0].params.color_jitter.max_hue), (penstock._c.OP_COLOR_JITTER, 0.1))
+            self.assertEqual(order.children[1].children[0].params.solarize.threshold, 99)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class Crops(Case):
     @staticmethod
     def offset(op, crop, pixels):
         """Top and left of a drawn crop in what torchvision has padded."""
-        top, left = int(crop.params.values[0]), int(crop.params.values[1])
+        top, left = int(crop.params.crop.top), int(crop.params.crop.left)
         if op.padding_mode != "constant":
             return top, left
         x, y, right, bottom = op.padding

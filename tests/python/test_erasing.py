@@ -21,7 +21,8 @@ def boxes_of(ops, sample_id, shape=(30, 40, 3)):
     n = _c.lib.pstk_ops_draw(given, len(ops), _c.Shape(*shape), by, drawn, 9, error)
     if n < 0:
         raise ValueError(error.message.decode())
-    return [tuple(int(v) for v in op.params.values[:4]) for op in drawn[1:n]]
+    boxes = [op.params.erase for op in drawn[1:n]]
+    return [(int(b.top), int(b.left), int(b.height), int(b.width)) for b in boxes]
 
 
 def box_of(ops, sample_id):

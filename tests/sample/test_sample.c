@@ -55,7 +55,7 @@ static const float mean[3] = {0.485f, 0.456f, 0.406f}, dev[3] = {0.229f, 0.224f,
 static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
 {
     struct pstk_op crop = pstk_random_crop(20, 30, 3), none = pstk_adjust(PSTK_OP_POSTERIZE, 8);
-    crop.params.values[4] = 1; /* pad_if_needed */
+    crop.params.random_crop.pad_if_needed = 1;
     const struct pstk_op lists[][MAX_OPS] = {
         {pstk_random_resized_crop(24, 31), pstk_random_flip(0.5)},
         {pstk_resize_shorter(40), pstk_center_crop(32, 33), pstk_random_flip(1)},
@@ -363,7 +363,7 @@ TEST(crops_tell_what_was_shown)
     pstk__random_init(&random,
                       &(struct pstk__random_key){.seed = SEED, .epoch = EPOCH, .sample_id = 2});
     const struct pstk__box box = pstk__random_resized_crop_box(
-        &random, 40, 30, (double[2]){0.08, 1}, (double[2]){3.0 / 4, 4.0 / 3});
+        &random, 40, 30, &(struct pstk_random_resized_crop_params){0.08, 1, 3.0 / 4, 4.0 / 3});
     const struct pstk_crop want[4] = {{(int32_t)box.top, (int32_t)box.left, (int32_t)box.height,
                                        (int32_t)box.width, 30, 40, 1, 0},
                                       {0, 0, 30, 40, 30, 40, 0, 0},
@@ -384,7 +384,7 @@ TEST(a_random_crop_pads_by_mirrors_to_more_than_the_picture_before_and_after)
     static uint8_t pictures[2][130 * 140 * 3];
     struct fixture f;
     struct run r;
-    op.params.values[5] = PSTK_PAD_REFLECT;
+    op.params.random_crop.mode = PSTK_PAD_REFLECT;
     CHECK_EQ(small_open(&f), 0);
     CHECK_EQ(run_all(&r, &f, &output, 1, 2), 0);
     const int n = pstk_ops_draw(&op, 1, &shape, &by, drawn, 4, NULL);
@@ -439,7 +439,7 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
 TEST(boxes_of_finished_rows_are_erased)
 {
     struct pstk_op normal = pstk_random_erasing(1, 0);
-    normal.params.values[9] = 1;
+    normal.params.random_erasing.is_normal = 1;
     const struct pstk_op lists[][5] = {
         {pstk_random_resized_crop(12, 17), pstk_random_flip(0.5), pstk_normalize(mean, dev),
          pstk_random_erasing(1, 0.25), normal},

@@ -183,14 +183,14 @@ TEST(wrong_members_are_named)
     CHECK(
         open_result(&op, "scratch_size: value is 1.09951e+12; must be a whole number of at most"));
     op = pstk_call(obey, &wish, 1);
-    op.params.values[0] = 0.5;
+    op.params.call.scratch_size = 0.5;
     CHECK(open_result(&op, "scratch_size: value is 0.5"));
     op = pstk_call(obey, &wish, 1);
-    op.params.values[4] = -1;
+    op.params.call.random[3] = -1;
     CHECK(open_result(&op, "random[3]: value is -1"));
     op = pstk_call(obey, &wish, 1);
-    op.params.values[5] = 1;
-    CHECK(open_result(&op, "params[5]: value is 1; must be 0"));
+    op.params.values[5] = 1; /* after its own */
+    CHECK(open_result(&op, "params.values[5]: value is 1; must be 0"));
     op = pstk_adjust(PSTK_OP_INVERT, 0);
     op.user = &wish;
     CHECK(open_result(&op, "function, user: values are set; must be NULL"));
@@ -212,10 +212,10 @@ TEST(an_operation_that_was_drawn_applies_to_pixels_of_the_program)
     CHECK_EQ(pstk_ops_draw(ops, 2, &shape, &draw, drawn, 2, &err), 2);
     CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), 0);
     CHECK(out[0] == 254 && out[3] == 251 && pixels[0] == 1);
-    CHECK_EQ(wish.random[0],
-             (uint64_t)drawn[1].params.values[1] | (uint64_t)drawn[1].params.values[2] << 32);
-    CHECK_EQ(wish.random[1],
-             (uint64_t)drawn[1].params.values[3] | (uint64_t)drawn[1].params.values[4] << 32);
+    CHECK_EQ(wish.random[0], (uint64_t)drawn[1].params.call.random[0] |
+                                 (uint64_t)drawn[1].params.call.random[1] << 32);
+    CHECK_EQ(wish.random[1], (uint64_t)drawn[1].params.call.random[2] |
+                                 (uint64_t)drawn[1].params.call.random[3] << 32);
     wish.result = 3;
     CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), PSTK_ECANCELED);
     CHECK(strstr(err.message, "the function of a call returned 3") != NULL);

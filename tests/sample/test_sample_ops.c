@@ -31,13 +31,13 @@ static struct pstk_op with_fill(struct pstk_op op)
 static struct pstk_op padded_crop(uint32_t height, uint32_t width)
 {
     struct pstk_op op = pstk_random_crop(height, width, below(5));
-    op.params.values[4] = 1; /* pad if needed */
+    op.params.random_crop.pad_if_needed = 1;
     return op;
 }
 
 static struct pstk_op expanded(struct pstk_op rotation)
 {
-    rotation.params.values[2] = 1;
+    rotation.params.random_rotation.expand = 1;
     return with_fill(rotation);
 }
 
@@ -60,8 +60,8 @@ static int add_noise(void *user, uint8_t *pixels, const struct pstk_shape *shape
 /* One of the operations that gray and RGB take. Its children, if it has any, are fixed. */
 static struct pstk_op any_op(void)
 {
-    static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
-                                               {.kind = PSTK_OP_SHARPNESS, .params.values = {1.7}}};
+    static const struct pstk_op children[2] = {
+        {.kind = PSTK_OP_INVERT}, {.kind = PSTK_OP_SHARPNESS, .params.sharpness = {1.7}}};
     const uint32_t h = 1 + below(40), w = 1 + below(40), sides[2] = {h, w};
     switch (below(38)) {
     case 0:

@@ -22,13 +22,13 @@ static struct image naive_crop(struct image m, int64_t left, int64_t top, uint32
     return out;
 }
 
-/* Padded by params[0] on all sides and, where it is too small then, to fit; cut at random. */
+/* Padded by `left` on all sides and, where it is too small then, to fit; cut at random. */
 static struct image naive_random_crop(struct image m, const struct pstk_op *op,
                                       struct pstk__random *r)
 {
-    int64_t w = m.width + 2 * (int64_t)op->params.values[0],
-            h = m.height + 2 * (int64_t)op->params.values[0];
-    int64_t left = -(int64_t)op->params.values[0], top = left;
+    int64_t w = m.width + 2 * (int64_t)op->params.random_crop.left,
+            h = m.height + 2 * (int64_t)op->params.random_crop.left;
+    int64_t left = -(int64_t)op->params.random_crop.left, top = left;
     left -= w < op->width ? op->width - w : 0;
     top -= h < op->height ? op->height - h : 0;
     w = w < op->width ? 2 * op->width - w : w;
@@ -83,8 +83,8 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
 {
     struct image out = m, cut;
     if (op->kind == PSTK_OP_RANDOM_RESIZED_CROP) {
-        const struct pstk__box b = pstk__random_resized_crop_box(
-            r, m.width, m.height, op->params.values, op->params.values + 2);
+        const struct pstk__box b =
+            pstk__random_resized_crop_box(r, m.width, m.height, &op->params.random_resized_crop);
         cut = naive_crop(m, b.left, b.top, b.width, b.height);
         out = naive_sized(cut, op->width, op->height);
         free(cut.rgb);
@@ -97,15 +97,16 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
     } else if (op->kind == PSTK_OP_CENTER_CROP) {
         out = naive_crop(m, naive_offset(m.width, op->width), naive_offset(m.height, op->height),
                          op->width, op->height);
-    } else if (op->kind == PSTK_OP_RANDOM_FLIP && pstk__random_unit(r) < op->params.values[0]) {
+    } else if (op->kind == PSTK_OP_RANDOM_FLIP &&
+               pstk__random_unit(r) < op->params.random_flip.probability) {
         out = naive_flip(m);
     } else if (op->kind == PSTK_OP_CROP) {
-        out = naive_crop(m, (int64_t)op->params.values[1], (int64_t)op->params.values[0], op->width,
+        out = naive_crop(m, (int64_t)op->params.crop.left, (int64_t)op->params.crop.top, op->width,
                          op->height);
     } else if (op->kind == PSTK_OP_RANDOM_CROP) {
         out = naive_random_crop(m, op, r);
     } else if (op->kind == PSTK_OP_RANDOM_VERTICAL_FLIP &&
-               pstk__random_unit(r) < op->params.values[0]) {
+               pstk__random_unit(r) < op->params.random_vertical_flip.probability) {
         out = naive_flip_vertical(m);
     }
     if (out.rgb != m.rgb)
@@ -128,8 +129,10 @@ static int naive_equal(struct image m, const struct pstk_output *o, uint64_t sam
                                                          .group = o->image.random_group,
                                                          .op = j});
         now = naive_op(now, &o->image.ops[j], &r);
-        for (int k = 0; k < 6 && o->image.ops[j].kind == PSTK_OP_NORMALIZE; k++) {
-            numbers[k] = (float)o->image.ops[j].params.values[k];
+        const struct pstk_normalize_params *p = &o->image.ops[j].params.normalize;
+        for (int c = 0; c < 3 && o->image.ops[j].kind == PSTK_OP_NORMALIZE; c++) {
+            numbers[c] = (float)p->mean[c];
+            numbers[3 + c] = (float)p->deviation[c];
             mean = numbers;
             dev = numbers + 3;
         }

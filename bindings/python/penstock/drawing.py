@@ -64,7 +64,7 @@ def _filter(op: _c.Op) -> str:
 
 
 def _resize_shorter(op: _c.Op) -> tuple[Any, ...]:
-    longest = int(op.params.values[0])
+    longest = int(op.params.resize_shorter.longest)
     return (op.width, _filter(op), longest) if longest else (op.width, _filter(op))
 
 
@@ -81,9 +81,14 @@ def _warped(op: _c.Op) -> tuple[str, tuple[int, ...]]:
     return _FILTER_NAMES[op.filter or _c.FILTER_NEAREST], tuple(op.fill)
 
 
+def _rotate(op: _c.Op) -> tuple[Any, ...]:
+    turn, (interpolation, fill) = op.params.rotate, _warped(op)
+    return turn.angle, interpolation, bool(turn.expand), tuple(turn.center) if turn.has_center else None, fill
+
+
 def _call(op: _c.Op) -> tuple[Any, ...]:
     """Return the function, its random bits, the bytes of its scratch and its first argument."""
-    scratch, *words = _whole(5)(op)
+    scratch, words = int(op.params.call.scratch_size), [int(word) for word in op.params.call.random]
     function = cast(cast(op.function, c_void_p).value or 0, _c.PixelsFn)
     return function, (words[0] | words[1] << 32, words[2] | words[3] << 32), scratch, op.user
 
@@ -98,7 +103,7 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_FLIP_VERTICAL: ("vflip", _numbers(0)),
     _c.OP_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
     _c.OP_IOU_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
-    _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params.values[4])])),
+    _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params.pad.mode)])),
     _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),
     _c.OP_BRIGHTNESS: ("adjust_brightness", _numbers(1)),
     _c.OP_CONTRAST: ("adjust_contrast", _numbers(1)),
@@ -115,9 +120,8 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_PERMUTE_CHANNELS: ("permute_channels", lambda op: (_whole(3)(op),)),
     _c.OP_AFFINE: ("transform", lambda op: (_numbers(6)(op), *_warped(op))),
     _c.OP_PERSPECTIVE: ("transform", lambda op: (_numbers(8)(op), *_warped(op))),
-    _c.OP_ROTATE: ("rotate", lambda op: (op.params.values[0], _warped(op)[0], bool(op.params.values[1]),
-                                         tuple(op.params.values[3:5]) if op.params.values[2] else None, _warped(op)[1])),
-    _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params.values[2:4]))),
+    _c.OP_ROTATE: ("rotate", _rotate),
+    _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params.gaussian_blur.sigma))),
     _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
     _c.OP_JPEG: ("jpeg", _whole(1)),
     _c.OP_CALL: ("call", _call),
@@ -134,10 +138,11 @@ def _mix(op: _c.Op) -> FixedOp:
     for child in op.children[:op.n_children]:
         if child.kind == _c.OP_MIX_CHAIN:
             chains.append([])
-            weights.append(child.params.values[0])
+            weights.append(child.params.mix_chain.weight)
         else:
             chains[-1].append(_fixed(child))
-    return FixedOp("mix", (tuple(map(tuple, chains)), tuple(weights), op.params.values[1], _MIX_NAMES[int(op.params.values[0])]))
+    mode = _MIX_NAMES[int(op.params.mix.mode)]
+    return FixedOp("mix", (tuple(map(tuple, chains)), tuple(weights), op.params.mix.weight, mode))
 
 
 def _fixed(op: _c.Op) -> FixedOp:

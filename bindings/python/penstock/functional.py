@@ -141,8 +141,9 @@ def resized_crop(img: Array, top: int, left: int, height: int, width: int, size:
     """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
     op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
     op.kind = _c.OP_RESIZED_CROP
-    op.params.values[:4] = [whole(f"resized_crop.{name}", value, 0, MAX_SIDE) for name, value in
-                     (("top", top), ("left", left), ("height", height), ("width", width))]
+    op.params.resized_crop = _c.ResizedCropParams(**{
+        name: whole(f"resized_crop.{name}", value, 0, MAX_SIDE) for name, value in
+        (("top", top), ("left", left), ("height", height), ("width", width))})
     return _apply("resized_crop", img, op, kernels, reference)
 
 
@@ -167,8 +168,8 @@ def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = 
     is black."""
     op = _c.Op(kind=_c.OP_CROP, height=whole("crop.height", height, 1, MAX_SIDE),
                width=whole("crop.width", width, 1, MAX_SIDE))
-    op.params.values[:2] = [whole(f"crop.{name}", value, -MAX_SIDE, MAX_SIDE) for name, value in
-                     (("top", top), ("left", left))]
+    op.params.crop = _c.CropParams(**{name: whole(f"crop.{name}", value, -MAX_SIDE, MAX_SIDE) for name, value in
+                                      (("top", top), ("left", left))})
     op.fill[:] = fill_of("crop.fill", fill)
     return _apply("crop", img, op, kernels, reference)
 
@@ -195,7 +196,7 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
         raise ValueError(f"pad.padding: value is {padding!r}; must be one, two or four numbers of pixels")
     mode = named("pad.padding_mode", padding_mode, _c.NAMES["pad_mode"], "the name of a mode")
     op = _c.Op(kind=_c.OP_PAD)
-    op.params.values[:5] = [*(whole("pad.padding", side, 0, MAX_SIDE) for side in sides), mode]
+    op.params.pad = _c.PadParams(*(whole("pad.padding", side, 0, MAX_SIDE) for side in sides), mode=mode)
     op.fill[:] = fill_of("pad.fill", fill)
     return _apply("pad", img, op, kernels, reference)
 
@@ -362,7 +363,7 @@ def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int
     if len(random) != 2:
         raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
     words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
-    op.params.values[1:5] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
+    op.params.call.random[:] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
     return _apply("call", img, op, kernels, "pil")
 
 

@@ -62,7 +62,7 @@ class ColorJitter(Op):
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_COLOR_JITTER)
         ranges = (self.brightness, self.contrast, self.saturation, self.hue)
-        op.params.values[:8] = [bound for found in ranges if isinstance(found, tuple) for bound in found]
+        op.params.color_jitter = _c.ColorJitterParams(*(bound for found in ranges if isinstance(found, tuple) for bound in found))
         return op
 
 
@@ -135,7 +135,8 @@ class RandomPhotometricDistort(Op):
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_photometric_distort(self.p)
-        op.params.values[:8] = [*self.brightness, *self.contrast, *self.saturation, *self.hue]
+        op.params.random_photometric_distort = _c.RandomPhotometricDistortParams(
+            *self.brightness, *self.contrast, *self.saturation, *self.hue, self.p)  # type: ignore[misc]
         return op
 
 

@@ -124,8 +124,7 @@ class RandomCrop(Op):
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_crop(*size_of("RandomCrop", self.size), 0)
         mode = PADDING_MODES.index(self.padding_mode)
-        for i, value in enumerate((*padding_of("RandomCrop", self.padding), self.pad_if_needed, mode)):
-            op.params.values[i] = value
+        op.params.random_crop = _c.RandomCropParams(*padding_of("RandomCrop", self.padding), self.pad_if_needed, mode)
         for i, value in enumerate(_fill("RandomCrop", self.fill)):
             op.fill[i] = value
         return op
@@ -171,6 +170,7 @@ class RandomIoUCrop(Op):
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_IOU_CROP)
         options = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1) if self.sampler_options is None else self.sampler_options
-        op.params.values[:5] = (self.min_scale, self.max_scale, self.min_aspect_ratio, self.max_aspect_ratio, self.trials)
-        op.params.values[5:] = (*options, *(-1,) * (MAX_OPTIONS - len(options)))
+        op.params.random_iou_crop = _c.RandomIouCropParams(
+            self.min_scale, self.max_scale, self.min_aspect_ratio, self.max_aspect_ratio, self.trials,
+            (*options, *(-1,) * (MAX_OPTIONS - len(options))))
         return op

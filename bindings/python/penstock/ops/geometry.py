@@ -291,7 +291,7 @@ class RandomShortestSize(Op):
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_SHORTEST_SIZE, width=self.max_size or 0, filter=FILTERS[
             self.interpolation])  # type: ignore[index]
-        op.params.values[:len(self.min_size)] = self.min_size  # type: ignore[arg-type]
+        op.params.random_shortest_size.sides[:len(self.min_size)] = self.min_size  # type: ignore[arg-type]
         return op
 
 

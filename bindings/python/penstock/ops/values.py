@@ -84,7 +84,7 @@ class Normalize(Op):
         n = len(self.mean)
         numbers = c_float * n
         op: _c.Op = _c.lib.pstk_normalize_channels(n, numbers(*self.mean), numbers(*self.std))
-        op.params.values[8] = _scale("Normalize", self.scale)
+        op.params.normalize.scale = _scale("Normalize", self.scale)
         return op
 
 
@@ -136,9 +136,8 @@ class RandomErasing(Op):
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_erasing(self.p, 0)
-        op.params.values[10:12] = self._counts()
         values = self.value if isinstance(self.value, tuple) else (0.0,)  # "random" has no number
-        for i, value in enumerate((*self.scale, *self.ratio, *(values if len(values) > 1 else values * 4))):
-            op.params.values[1 + i] = value
-        op.params.values[9] = {"random": 1, "channel": 2}.get(self.value, 0) if isinstance(self.value, str) else 0
+        kind = {"random": 1, "channel": 2}.get(self.value, 0) if isinstance(self.value, str) else 0
+        op.params.random_erasing = _c.RandomErasingParams(
+            self.p, *self.scale, *self.ratio, values if len(values) > 1 else values * 4, kind, *self._counts())
         return op

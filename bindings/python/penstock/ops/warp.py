@@ -148,7 +148,7 @@ class RandomAffine(Op):
         op = warp(_c.OP_RANDOM_AFFINE, params, self.interpolation, self.fill)  # type: ignore[arg-type]
         if self.center is not None:
             op.flags = _c.OP_HAS_CENTER
-            op.params.values[10:12] = self.center
+            op.params.random_affine.center[:] = self.center
         return op
 
 
@@ -200,7 +200,7 @@ class GaussianBlur(Op):
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_GAUSSIAN_BLUR)
-        op.params.values[:4] = (*self.kernel_size, *self.sigma)  # type: ignore[misc]
+        op.params.random_gaussian_blur = _c.RandomGaussianBlurParams(self.kernel_size, *self.sigma)  # type: ignore[misc]
         return op
 
 
@@ -217,5 +217,5 @@ class RandomBoxBlur(Op):
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_BOX_BLUR)
-        op.params.values[:2] = self.radius
+        op.params.random_box_blur = _c.RandomBoxBlurParams(*self.radius)
         return op

@@ -225,13 +225,13 @@ static const struct pstk_op image_ops[] = {
     {.kind = PSTK_OP_RANDOM_RESIZED_CROP,
      .width = 9,
      .height = 7,
-     .params.values = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
-    {.kind = PSTK_OP_RANDOM_FLIP, .params.values = {0.5}},
+     .params.random_resized_crop = {0.08, 1.0, 3.0 / 4, 4.0 / 3}},
+    {.kind = PSTK_OP_RANDOM_FLIP, .params.random_flip = {0.5}},
 };
 static const struct pstk_op wide_ops[] = {
     {.kind = PSTK_OP_RESIZE, .width = 16, .height = 6},
-    {.kind = PSTK_OP_RANDOM_FLIP, .params.values = {0.5}},
-    {.kind = PSTK_OP_NORMALIZE, .params.values = {0.485, 0.456, 0.406, 0.229, 0.224, 0.225}},
+    {.kind = PSTK_OP_RANDOM_FLIP, .params.random_flip = {0.5}},
+    {.kind = PSTK_OP_NORMALIZE, .params.normalize = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}},
 };
 
 /* Deferred and not, ragged and not, fields twice, every kernel of a cast. The images come first. */
