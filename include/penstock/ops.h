@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/ops.h - operations on images: what a loader's outputs apply, and what a program may
- * apply to pixels of its own. For given parameters, pixels are those of Pillow 12.1.
+ * penstock/ops.h - operations on images, which a loader's outputs apply (output.h), and a program
+ * to pixels of its own (draw.h). For given parameters, pixels are those of Pillow 12.1.
  */
 #ifndef PENSTOCK_OPS_H
 #define PENSTOCK_OPS_H
@@ -17,194 +17,154 @@ extern "C" {
 
 /*
  * The kind of an operation. It is fixed or random: the parameters of a fixed one say all that it
- * does; a random one draws fixed ones for each sample. The comments name params[0], params[1] and
- * so on; a kind without them has none.
+ * does; a random one draws fixed ones for each sample. A list takes any of them. Those that are
+ * only drawn have an enum of their own, pstk_drawn_kind (draw.h), whose numbers are not here.
  */
 enum pstk_op_kind {
-    /* a random part, resized. Scale min, scale max (fractions of the area), ratio min, ratio max
-     * (width / height) */
-    PSTK_OP_RANDOM_RESIZED_CROP = 1,
+    /* Resizes. */
+
     /* to exactly width x height */
     PSTK_OP_RESIZE = 2,
-    /* the shorter side to `width` pixels; the aspect ratio stays. Most pixels of the longer side,
-     * 0: any */
+    /* the shorter side to `width` pixels; the aspect ratio stays */
     PSTK_OP_RESIZE_SHORTER = 3,
-    PSTK_OP_CENTER_CROP = 4,
-    /* horizontal. Probability, 0 to 1 */
-    PSTK_OP_RANDOM_FLIP = 5,
-    /* mean of each channel, then deviation of each, all as fractions of 255; params[8]: enum
-     * pstk_scale */
-    PSTK_OP_NORMALIZE = 6,
-    PSTK_OP_GRAYSCALE = 7,
-    /* brightness, contrast, saturation and hue, in a random order. Least and greatest factor of
-     * each of the first three, 0 to 1e6; least and greatest hue, -0.5 to 0.5. A range of only 1
-     * (hue: 0) leaves its adjustment out */
-    PSTK_OP_COLOR_JITTER = 8,
-    /* all children, or none. Probability, 0 to 1 */
-    PSTK_OP_RANDOM_APPLY = 9,
-    /* one child. Weight of each of at most 12 children; all 0: they are equally likely */
-    PSTK_OP_RANDOM_CHOICE = 10,
-    /* all children, in a random order */
-    PSTK_OP_RANDOM_ORDER = 11,
-    /* top and bottom change places. Probability, 0 to 1 */
-    PSTK_OP_RANDOM_VERTICAL_FLIP = 12,
-    /* a random part of width x height. First it is padded: left, top, right, bottom, pixels; 1 to
-     * pad what is smaller than the part; enum pstk_pad_mode */
-    PSTK_OP_RANDOM_CROP = 13,
-    /* a rotation. Least and greatest angle, degrees counter-clockwise; 1 to expand the image; 1 if
-     * a centre follows; x and y of the centre, pixels */
-    PSTK_OP_RANDOM_ROTATION = 14,
-    /* least and greatest angle; greatest translation of x and of y, parts of the side; least and
-     * greatest scale, shear of x and shear of y; x and y of the centre, pixels, where flags are
-     * PSTK_OP_HAS_CENTER. Angles and shears are degrees */
-    PSTK_OP_RANDOM_AFFINE = 15,
-    /* the corners move inwards. Distortion and probability, 0 to 1 */
-    PSTK_OP_RANDOM_PERSPECTIVE = 16,
-    /* width and height of the kernel, odd numbers of pixels; least and greatest sigma, pixels */
-    PSTK_OP_RANDOM_GAUSSIAN_BLUR = 17,
-    /* least and greatest radius, pixels */
-    PSTK_OP_RANDOM_BOX_BLUR = 18,
-    /* one of 14 operations. Bins of magnitude, 2 to 256 */
-    PSTK_OP_TRIVIAL_AUGMENT_WIDE = 19,
-    /* several of the same 14. Their number, 1 to 32; bin of magnitude; bins, 2 to 256 */
-    PSTK_OP_RAND_AUGMENT = 20,
-    /* one of 25 pairs. enum pstk_auto_augment_policy */
-    PSTK_OP_AUTO_AUGMENT = 21,
-    /* random boxes of the finished row. Probability, 0 to 1; scale min, scale max (fractions of the
-     * area), ratio min, ratio max (height / width); value of each of 4 channels; 1: normal values
-     * instead, 2: one for each channel of a box; least and greatest number of boxes, 1 to 32, each
-     * with its part of the area; 0 and 0: 1. On a device, workers finish the rows of such a list,
-     * and their elements are copied there, not bytes. */
-    PSTK_OP_RANDOM_ERASING = 22,
-    /* three equal channels, of images of three; images of one stay. Probability, 0 to 1 */
-    PSTK_OP_RANDOM_GRAYSCALE = 120,
-    /* the three channels in a random order; images of one stay */
-    PSTK_OP_RANDOM_CHANNEL_PERMUTATION = 121,
-    /* brightness, contrast, saturation, hue and a permutation of the channels, each with a
-     * probability; contrast comes second or fifth. Ranges as of COLOR_JITTER; probability, 0 to 1
-     */
-    PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT = 122,
-    /* timm's RandAugment. Number of operations, 1 to 32; magnitude, 0 to 1000, 10 is the greatest
-     * change of most; probability of each operation, 0 to 1; standard deviation of the magnitude, 0
-     * to 1000; 1: a uniform magnitude from 0 to the given one instead; greatest magnitude, 0 to
-     * 1000; enum pstk_timm_set */
-    PSTK_OP_TIMM_RAND_AUGMENT = 123,
-    /* timm's AutoAugment. enum pstk_timm_policy; standard deviation of magnitudes, 0 to 1000 */
-    PSTK_OP_TIMM_AUTO_AUGMENT = 124,
-    /* chains of operations, mixed. Severity, 1 to 10; chains, 1 to 16; operations of a chain, 1 to
-     * 16, or 0: 1 to 3; alpha of the weights' distribution, 0.01 to 100; 1: all operations, 0:
-     * without brightness, saturation, contrast and sharpness */
-    PSTK_OP_AUG_MIX = 125,
-    /* timm's. Magnitude, 0 to 1000; chains, 1 to 16; operations of a chain, 1 to 16, or 0: 1 to 3;
-     * alpha, 0.01 to 100; 1: blended one after the other; standard deviation of magnitudes, 0 to
-     * 1000; 1: uniform magnitudes from 0 to the given one */
-    PSTK_OP_TIMM_AUG_MIX = 126,
-    /* JPEG of a random quality. The least and the greatest, whole numbers from 1 to 100 */
-    PSTK_OP_RANDOM_JPEG = 127,
-
-    /* resized by a random scale, so that the aspect ratio stays: `width` x `height` is what an
-     * image fits into at scale 1. Least and greatest scale */
+    /* the longer side to `width` pixels; the aspect ratio stays */
+    PSTK_OP_RESIZE_LONGEST = 40,
+    /* a random part, resized to width x height */
+    PSTK_OP_RANDOM_RESIZED_CROP = 1,
+    /* by a random scale, so that the aspect ratio stays: `width` x `height` is what an image fits
+     * into at scale 1 */
     PSTK_OP_SCALE_JITTER = 100,
-    /* a random place on a larger canvas. Least and greatest side of the canvas, in sides of the
-     * image, 1 to 16; probability, 0 to 1 */
-    PSTK_OP_RANDOM_ZOOM_OUT = 101,
-    /* the shorter side to one of up to 12 lengths, pixels, 0: no more; or less, if the longer side
-     * would become longer than `width`, 0: any */
+    /* the shorter side to one of up to 12 lengths; or less, if the longer side would become longer
+     * than `width`, 0: any */
     PSTK_OP_RANDOM_SHORTEST_SIZE = 102,
-    /* the shorter side to a random length. The least, and the greatest, which is not reached */
+    /* the shorter side to a random length */
     PSTK_OP_RANDOM_RESIZE = 103,
 
-    /* a function of the program, which changes pixels in place. Bytes of scratch, at most 2^32; 4
-     * whole numbers below 2^32, the random bits, which a list draws: there they are not used */
-    PSTK_OP_CALL = 140,
+    /* Crops. */
 
+    /* the part of width x height, with fill outside of the image */
+    PSTK_OP_CROP = 35,
+    PSTK_OP_CENTER_CROP = 4,
+    /* the part of width x height at a corner */
+    PSTK_OP_CORNER_CROP = 43,
+    /* a random part of width x height */
+    PSTK_OP_RANDOM_CROP = 13,
     /* the crop of SSD, which looks at the boxes that follow the image (pstk_output_boxes): at least
-     * one has its centre in the crop, and overlaps it by a drawn IoU. Least and greatest scale of
-     * width and of height, above 0 to 1; least and greatest width / height; trials for an IoU, 1 to
-     * 1000; 1 to 7 values of IoU, 0 to 1, then -1. 1 leaves the image as it is; so do 100 values of
-     * which none finds a crop. */
+     * one has its centre in the crop, and overlaps it by a drawn IoU. An IoU of 1 leaves the image
+     * as it is; so do 100 values of which none finds a crop. */
     PSTK_OP_RANDOM_IOU_CROP = 150,
 
-    /* Fixed geometry, which random operations draw. */
+    /* Paddings. */
 
-    /* a part of the image, resized to width x height. Top, left, height, width of the part */
-    PSTK_OP_RESIZED_CROP = 32,
+    PSTK_OP_PAD = 36,
+    /* padded with fill to width x height */
+    PSTK_OP_PAD_TO_SIZE = 41,
+    /* resized to fit into width x height, so that the aspect ratio stays, and padded with fill */
+    PSTK_OP_LETTERBOX = 42,
+    /* a random place on a larger canvas */
+    PSTK_OP_RANDOM_ZOOM_OUT = 101,
+
+    /* Flips and warps. */
+
     /* left and right change places */
     PSTK_OP_FLIP_HORIZONTAL = 33,
     /* top and bottom change places */
     PSTK_OP_FLIP_VERTICAL = 34,
-    /* the part of width x height, with fill outside of the image. Top and left, whole numbers, -1e6
-     * to 1e6 */
-    PSTK_OP_CROP = 35,
-    /* Left, top, right, bottom, pixels; enum pstk_pad_mode */
-    PSTK_OP_PAD = 36,
-    /* Image.rotate. Angle, degrees counter-clockwise; 1 to expand the image; 1 if a centre follows;
-     * x and y of the centre, pixels */
+    /* left and right change places */
+    PSTK_OP_RANDOM_FLIP = 5,
+    /* top and bottom change places */
+    PSTK_OP_RANDOM_VERTICAL_FLIP = 12,
+    /* Image.rotate */
     PSTK_OP_ROTATE = 37,
-    /* Image.transform. Matrix of 6: where x and y of a pixel come from */
+    PSTK_OP_RANDOM_ROTATION = 14,
+    /* Image.transform */
     PSTK_OP_AFFINE = 38,
-    /* Image.transform. Matrix of 8 */
+    PSTK_OP_RANDOM_AFFINE = 15,
+    /* Image.transform */
     PSTK_OP_PERSPECTIVE = 39,
+    /* the corners move inwards */
+    PSTK_OP_RANDOM_PERSPECTIVE = 16,
 
-    /* the longer side to `width` pixels; the aspect ratio stays */
-    PSTK_OP_RESIZE_LONGEST = 40,
-    /* padded with fill to width x height. enum pstk_position */
-    PSTK_OP_PAD_TO_SIZE = 41,
-    /* resized to fit into width x height, so that the aspect ratio stays, and padded with fill.
-     * enum pstk_position */
-    PSTK_OP_LETTERBOX = 42,
-    /* the part of width x height at a corner. enum pstk_corner */
-    PSTK_OP_CORNER_CROP = 43,
-    /* CROP of a part inside of the image, which boxes without their centre in it do not survive */
-    PSTK_OP_IOU_CROP = 151,
+    /* Colours. Fixed ones are torchvision.transforms.functional's, of PIL images. */
 
-    /* Fixed colours: torchvision.transforms.functional's, of PIL images. */
-
-    /* factor, 0 to 1e6; 1 changes nothing */
+    PSTK_OP_GRAYSCALE = 7,
     PSTK_OP_BRIGHTNESS = 64,
-    /* factor, 0 to 1e6; 1 changes nothing */
     PSTK_OP_CONTRAST = 65,
-    /* factor, 0 to 1e6; 1 changes nothing */
     PSTK_OP_SATURATION = 66,
-    /* factor, 0 to 1e6; 1 changes nothing */
     PSTK_OP_SHARPNESS = 67,
-    /* part of a turn, -0.5 to 0.5 */
     PSTK_OP_HUE = 68,
-    /* gamma and gain, 0 to 1e6 */
     PSTK_OP_GAMMA = 69,
     PSTK_OP_INVERT = 70,
-    /* upper bits that stay, 0 to 8 */
     PSTK_OP_POSTERIZE = 71,
-    /* threshold, 0 to 256; bytes from there on are inverted */
     PSTK_OP_SOLARIZE = 72,
-    /* timm's. What is added, -255 to 255, to bytes below a threshold, 0 to 256 */
+    /* timm's */
     PSTK_OP_SOLARIZE_ADD = 73,
     PSTK_OP_AUTOCONTRAST = 74,
     PSTK_OP_EQUALIZE = 75,
-    /* for each of three channels the one that it becomes, 0 to 2 */
     PSTK_OP_PERMUTE_CHANNELS = 76,
-    /* torchvision's; a few bytes in a million differ from it, by 1. Width and height of the kernel,
-     * odd numbers of pixels; sigma of x and of y, pixels */
+    /* brightness, contrast, saturation and hue, in a random order */
+    PSTK_OP_COLOR_JITTER = 8,
+    /* three equal channels, of images of three; images of one stay */
+    PSTK_OP_RANDOM_GRAYSCALE = 120,
+    /* the three channels in a random order; images of one stay */
+    PSTK_OP_RANDOM_CHANNEL_PERMUTATION = 121,
+    /* brightness, contrast, saturation, hue and a permutation of the channels, each with a
+     * probability; contrast comes second or fifth */
+    PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT = 122,
+
+    /* Blurs, and what a file loses. */
+
+    /* torchvision's; a few bytes in a million differ from it, by 1 */
     PSTK_OP_GAUSSIAN_BLUR = 80,
-    /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis. Radius of x and of y, pixels */
+    PSTK_OP_RANDOM_GAUSSIAN_BLUR = 17,
+    /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis */
     PSTK_OP_BOX_BLUR = 81,
-
-    /* What its chains make of the image, mixed. Its children are the chains, each of which begins
-     * with MIX_CHAIN; the other children are fixed and keep size and channels. enum
-     * pstk_chain_mode; weight of the image, 0 to 1 */
-    PSTK_OP_MIX = 82,
-    /* only a child of MIX. Weight, 0 to 1 */
-    PSTK_OP_MIX_CHAIN = 83,
+    PSTK_OP_RANDOM_BOX_BLUR = 18,
     /* saved as a JPEG file and read again: Pillow's save(quality=...), which samples colours 2 x 2,
-     * and open(). Images of 1 or 3 channels. Quality, a whole number from 1 to 100 */
+     * and open(). Images of 1 or 3 channels */
     PSTK_OP_JPEG = 84,
-    /* x / 255, as the last operation on pixels. enum pstk_scale */
-    PSTK_OP_TO_FLOAT = 88,
+    /* JPEG of a random quality */
+    PSTK_OP_RANDOM_JPEG = 127,
 
-    /* Fixed, of the finished row, and so not for pstk_op_apply. Top, left, height and width of a
-     * part; value of each of 4 channels; 1: normal values instead, of a key of two whole numbers
-     * below 2^32 */
+    /* Policies, which draw several of the others. */
+
+    /* one of 14 operations */
+    PSTK_OP_TRIVIAL_AUGMENT_WIDE = 19,
+    /* several of the same 14 */
+    PSTK_OP_RAND_AUGMENT = 20,
+    /* one of 25 pairs */
+    PSTK_OP_AUTO_AUGMENT = 21,
+    /* chains of operations, mixed */
+    PSTK_OP_AUG_MIX = 125,
+    /* timm's RandAugment */
+    PSTK_OP_TIMM_RAND_AUGMENT = 123,
+    /* timm's AutoAugment */
+    PSTK_OP_TIMM_AUTO_AUGMENT = 124,
+    /* timm's AugMix */
+    PSTK_OP_TIMM_AUG_MIX = 126,
+
+    /* What holds other operations, its children, and what the program does. */
+
+    /* all children, or none */
+    PSTK_OP_RANDOM_APPLY = 9,
+    /* one child, of at most 12 if they have weights */
+    PSTK_OP_RANDOM_CHOICE = 10,
+    /* all children, in a random order */
+    PSTK_OP_RANDOM_ORDER = 11,
+    /* a function of the program, which changes pixels in place */
+    PSTK_OP_CALL = 140,
+
+    /* The row: the end of a list. */
+
+    /* (x / 255 - mean) / deviation */
+    PSTK_OP_NORMALIZE = 6,
+    /* x / 255, as the last operation on pixels */
+    PSTK_OP_TO_FLOAT = 88,
+    /* a box of the finished row; not for pstk_op_apply */
     PSTK_OP_ERASE = 90,
+    /* random boxes of the finished row. On a device, workers finish the rows of such a list, and
+     * their elements are copied there, not bytes. */
+    PSTK_OP_RANDOM_ERASING = 22,
 };
 
 /* How x / 255 is computed in float32: of 256 bytes, 126 differ in the last bit. */
@@ -213,16 +173,6 @@ enum pstk_scale {
     PSTK_SCALE_DIVIDE = 0,
     /* x * (1 / 255), as torchvision's v2.ToDtype(scale=True) */
     PSTK_SCALE_MULTIPLY = 1,
-};
-
-/* How MIX mixes, in float32; whole parts of the results are the pixels. */
-enum pstk_chain_mode {
-    /* the sum of the image and of all chains, each times its weight: torchvision's AugMix */
-    PSTK_CHAIN_SUM = 0,
-    /* Image.blend from the image to the sum of the chains, by the image's weight: timm's AugMix */
-    PSTK_CHAIN_BLENDED_SUM = 1,
-    /* Image.blend to each chain in turn, by its weight; the image has none: timm's, blended */
-    PSTK_CHAIN_BLENDS = 2,
 };
 
 /* The policies of AUTO_AUGMENT. */
@@ -301,7 +251,7 @@ enum pstk_filter {
 };
 
 enum pstk_op_flag {
-    /* RANDOM_AFFINE: params have a centre, which is otherwise the middle */
+    /* RANDOM_AFFINE: params.random_affine.center is set; else it is the middle */
     PSTK_OP_HAS_CENTER = 1,
     /* any operation: by PSTK_REFERENCE_TENSOR. pstk_open sets it in all operations of an output
      * with that reference; pstk_op_apply takes it. What a random operation draws has it, too */
@@ -346,11 +296,13 @@ typedef int (*pstk_pixels_fn)(void *user, uint8_t *pixels, const struct pstk_sha
                               const uint64_t *random, void *scratch, struct pstk_error *error);
 
 /*
- * One operation, plain data. The functions below fill it; a program may fill it itself. Children
- * keep the size and the channels of the image.
+ * One operation, plain data. The functions below fill it. A program may fill it itself: it begins
+ * with {.kind = ...}, where all else is 0, and then sets members. An initialiser of one member of
+ * `params` is not enough, as C leaves the rest of a union open. Children keep the size and the
+ * channels of the image.
  */
 struct pstk_op {
-    /* enum pstk_op_kind */
+    /* enum pstk_op_kind, or, of what was drawn, enum pstk_drawn_kind */
     uint32_t kind;
     /* enum pstk_op_flag; 0: none */
     uint32_t flags;
@@ -430,11 +382,12 @@ PSTK_API struct pstk_op pstk_random_resize(uint32_t least, uint32_t end);
  * with 0. */
 PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
 /* Crop a random part: torchvision.transforms.RandomCrop((height, width), padding). padding: pixels
- * on all sides; for other paddings set params and fill. A sample whose image is smaller than the
- * crop is an error, as in torchvision, unless params[4] is 1: pad_if_needed. */
+ * on all sides; for other paddings set params.random_crop and fill. A sample whose image is smaller
+ * than the crop is an error, as in torchvision, unless pad_if_needed is 1. */
 PSTK_API struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t padding);
 /* Crop by the boxes that follow the image: torchvision.transforms.v2.RandomIoUCrop with its
- * defaults. Boxes whose centres lie outside are dropped. For other settings set params. */
+ * defaults. Boxes whose centres lie outside are dropped. For other settings set
+ * params.random_iou_crop. */
 PSTK_API struct pstk_op pstk_random_iou_crop(void);
 /* Flip horizontally with this probability. */
 PSTK_API struct pstk_op pstk_random_flip(double probability);
@@ -451,21 +404,16 @@ PSTK_API struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height,
  */
 PSTK_API struct pstk_op pstk_pad(uint32_t left, uint32_t top, uint32_t right, uint32_t bottom,
                                  uint32_t mode);
-/* Cut out the part of height x width at (top, left), whole pixels, and resize it:
- * torchvision.transforms.functional.resized_crop. It is drawn by random resized crops; a list does
- * not have it. */
-PSTK_API struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t height,
-                                          uint32_t width, uint32_t to_height, uint32_t to_width);
 /* Make gray: torchvision.transforms.Grayscale(channels) of PIL images, with Pillow's luma.
  * `channels`: 1, or 3 equal ones. May stand anywhere before normalise. */
 PSTK_API struct pstk_op pstk_grayscale(uint32_t channels);
 /* Adjust colours: `kind` is BRIGHTNESS, CONTRAST, SATURATION, SHARPNESS, HUE, POSTERIZE or
  * SOLARIZE, `value` its parameter; 0 for INVERT, AUTOCONTRAST and EQUALIZE. For other kinds set
- * params. */
+ * params by their names. */
 PSTK_API struct pstk_op pstk_adjust(uint32_t kind, double value);
 /* Adjust brightness, contrast, saturation and hue by random factors, in a random order:
  * torchvision.transforms.ColorJitter with four numbers. Factors are from max(0, 1 - x) to 1 + x,
- * hue from -hue to hue; 0 leaves an adjustment out. For other ranges set params. */
+ * hue from -hue to hue; 0 leaves an adjustment out. For other ranges set params.color_jitter. */
 PSTK_API struct pstk_op pstk_color_jitter(double brightness, double contrast, double saturation,
                                           double hue);
 /* Make gray with this probability: torchvision.transforms.RandomGrayscale. */
@@ -473,12 +421,12 @@ PSTK_API struct pstk_op pstk_random_grayscale(double probability);
 /* Permute the channels: torchvision.transforms.v2.RandomChannelPermutation. */
 PSTK_API struct pstk_op pstk_random_channel_permutation(void);
 /* Distort colours: torchvision.transforms.v2.RandomPhotometricDistort(p=probability) with its
- * defaults. For other ranges set params. */
+ * defaults. For other ranges set params.random_photometric_distort. */
 PSTK_API struct pstk_op pstk_random_photometric_distort(double probability);
 /* Apply all children with this probability, else none: torchvision.transforms.RandomApply. */
 PSTK_API struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32_t n_children,
                                           double probability);
-/* Apply one child: torchvision.transforms.RandomChoice. For weights set params. */
+/* Apply one child: torchvision.transforms.RandomChoice. For weights set params.random_choice. */
 PSTK_API struct pstk_op pstk_random_choice(const struct pstk_op *children, uint32_t n_children);
 /* Apply all children in a random order: torchvision.transforms.RandomOrder. */
 PSTK_API struct pstk_op pstk_random_order(const struct pstk_op *children, uint32_t n_children);
@@ -501,7 +449,7 @@ PSTK_API struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma);
 /* Blur: Pillow's ImageFilter.GaussianBlur(radius). */
 PSTK_API struct pstk_op pstk_box_blur(double radius);
 /* Rotate by a random angle: torchvision.transforms.RandomRotation. To expand the image, or for a
- * centre, set params. */
+ * centre, set params.random_rotation. */
 PSTK_API struct pstk_op pstk_random_rotation(double least, double most, uint32_t filter);
 /* Move the corners inwards: torchvision.transforms.RandomPerspective. */
 PSTK_API struct pstk_op pstk_random_perspective(double distortion, double probability,
@@ -529,15 +477,9 @@ PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
  * that follow the image stay where they are; so do those of timm's AugMix. */
 PSTK_API struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth,
                                      double alpha);
-/* Mix the chains among the children. `mode`: enum pstk_chain_mode. AugMix draws it; a list does not
- * have it. */
-PSTK_API struct pstk_op pstk_mix_chains(uint32_t mode, double weight,
-                                        const struct pstk_op *children, uint32_t n_children);
-/* Begin a chain of a mix. */
-PSTK_API struct pstk_op pstk_mix_chain(double weight);
 /* timm's RandAugment, "rand-m#-n#-mstd#": each operation with probability 0.5, fill 128, BILINEAR
- * or BICUBIC at random. `set`: enum pstk_timm_set. For other settings set params, filter and fill.
- */
+ * or BICUBIC at random. `set`: enum pstk_timm_set. For other settings set
+ * params.timm_rand_augment, filter and fill. */
 PSTK_API struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude, double deviation,
                                                uint32_t set);
 /* timm's AutoAugment, "v0-mstd#". `policy`: enum pstk_timm_policy. */
@@ -556,45 +498,12 @@ PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *
                                                 const float *deviation);
 /* Erase a random box: torchvision.transforms.RandomErasing(probability) with its defaults, scale
  * (0.02, 0.33) and ratio (0.3, 3.3), after normalise. The value, of all channels, is that of the
- * output's elements. For other settings set params; timm's has scale (0.02, 1/3), ratio (0.3, 1 /
- * 0.3), and a number of boxes. */
+ * output's elements. For other settings set params.random_erasing; timm's has scale (0.02, 1/3),
+ * ratio (0.3, 1 / 0.3), and a number of boxes. */
 PSTK_API struct pstk_op pstk_random_erasing(double probability, double value);
 /* Erase a part: torchvision.transforms.functional.erase, after normalise. */
 PSTK_API struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
                                    double value);
-
-/* ---- on pixels of the program ------------------------------------------------------------- */
-
-/* The sample that random operations draw for. */
-struct pstk_draw {
-    /* sizeof(struct pstk_draw), set by the caller */
-    uint32_t size;
-    /* pstk_output.image.random_group */
-    uint32_t random_group;
-    uint64_t seed;
-    uint64_t epoch;
-    uint64_t sample_id;
-};
-
-/* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
- * takes except ERASE, if they fit the image. They are those that a loader with this seed, list and
- * random group applies to an image of this shape in this epoch. NORMALIZE is left out: it makes no
- * u8 pixels. ERASE comes last. Children of MIX come after it, in `drawn`, too. Returns their
- * number, and writes at most `capacity` of them to `drawn`, which may be NULL if that is 0;
- * negative: an error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
-PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
-                           const struct pstk_shape *shape, const struct pstk_draw *draw,
-                           struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);
-
-/* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result, and writes it to
- * `out`, in other memory, unless that is NULL. `kernels`: enum pstk_kernels. All pointers: borrows.
- * EINVAL: a wrong parameter, a random operation, or an image that lacks the part, is smaller than
- * half of the kernel, or is larger than what it is padded to. ENOTSUP: these kernels do not run
- * here. EFBIG: the result has a side above 65535 pixels, or is more than 16 times as long as wide.
- */
-PSTK_API int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
-                           const struct pstk_shape *shape, void *out, struct pstk_shape *out_shape,
-                           struct pstk_error *err);
 
 #ifdef __cplusplus
 }

@@ -4,12 +4,12 @@
  *
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
- * This header also includes output.h (the tensors of a batch), ops.h (operations on images),
- * order.h (which samples a batch has), budget.h (batches by what samples cost), subset.h (a part of
- * a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures of four
- * rows), processes.h (rows that other processes make), share.h (batches that several objects hold),
- * diagnostics.h (what a loader does, did and would do) and machine.h (what the machine offers).
- * Data sets have a header of their own, format.h.
+ * This header also includes output.h (the tensors of a batch), ops.h (operations on images), draw.h
+ * (the same on pixels of the program), order.h (which samples a batch has), budget.h (batches by
+ * what samples cost), subset.h (a part of a data set), mixture.h (several data sets), mix.h (MixUp
+ * and CutMix), mosaic.h (pictures of four rows), processes.h (rows that other processes make),
+ * share.h (batches that several objects hold), diagnostics.h (what a loader does, did and would do)
+ * and machine.h (what the machine offers). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -102,6 +102,7 @@
 
 #include <penstock/budget.h>
 #include <penstock/diagnostics.h>
+#include <penstock/draw.h>
 #include <penstock/machine.h>
 #include <penstock/mix.h>
 #include <penstock/mixture.h>

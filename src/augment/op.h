@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "pixels/resize.h"
 
-#include <penstock/ops.h>
+#include <penstock/draw.h>
 
 struct pstk__canvas;
 struct pstk__colour_table;
@@ -78,7 +78,7 @@ struct pstk__op_tensor {
 
 /* One op. pstk_open calls check. Every worker calls the others, for each sample. */
 struct pstk__op_entry {
-    uint32_t kind;    /* enum pstk_op_kind */
+    uint32_t kind;    /* enum pstk_op_kind, or pstk_drawn_kind */
     uint32_t effects; /* enum pstk__effect */
     uint32_t uses;    /* enum pstk__op_member */
     const char *name; /* in messages */

@@ -87,7 +87,7 @@ const struct pstk__op_entry pstk__op_crop = {
 
 /* What a random IoU crop draws. */
 const struct pstk__op_entry pstk__op_iou_crop = {
-    .kind = PSTK_OP_IOU_CROP,
+    .kind = PSTK_DRAWN_IOU_CROP,
     .effects = PSTK__CROPS | PSTK__KNOWS_IMAGE | PSTK__KEEPS_CENTRES,
     .name = "IoU crop",
     .check = check_inside,

@@ -99,7 +99,7 @@ static int try_crop(const struct pstk_op *op, struct pstk__random *r,
     const int32_t left = (int32_t)((w - width) * pstk__random_unit(r));
     const int32_t top = (int32_t)((h - height) * pstk__random_unit(r));
     const struct pstk__sides part = {{left, top}, {(double)left + width, (double)top + height}};
-    *crop = (struct pstk_op){.kind = PSTK_OP_IOU_CROP, .width = width, .height = height};
+    *crop = (struct pstk_op){.kind = PSTK_DRAWN_IOU_CROP, .width = width, .height = height};
     crop->params.iou_crop = (struct pstk_crop_params){top, left};
     return is_good(to->boxes, &part, least);
 }

@@ -20,14 +20,14 @@
 struct pstk_op pstk_mix_chains(uint32_t mode, double weight, const struct pstk_op *children,
                                uint32_t n_children)
 {
-    struct pstk_op op = {.kind = PSTK_OP_MIX, .children = children, .n_children = n_children};
+    struct pstk_op op = {.kind = PSTK_DRAWN_MIX, .children = children, .n_children = n_children};
     op.params.mix = (struct pstk_mix_params){mode, weight};
     return op;
 }
 
 struct pstk_op pstk_mix_chain(double weight)
 {
-    struct pstk_op op = {.kind = PSTK_OP_MIX_CHAIN};
+    struct pstk_op op = {.kind = PSTK_DRAWN_MIX_CHAIN};
     op.params.mix_chain = (struct pstk_mix_chain_params){weight};
     return op;
 }
@@ -79,11 +79,11 @@ static int keeps_size(const struct pstk_op *op)
 static int check_child(const struct pstk_op *op, struct pstk_error *err)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
-    if (op->kind == PSTK_OP_MIX_CHAIN) {
+    if (op->kind == PSTK_DRAWN_MIX_CHAIN) {
         const int rc = check_weight("weight", op->params.mix_chain.weight, err);
         return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
     }
-    if (!entry || (!entry->change && !entry->table) || op->kind == PSTK_OP_MIX)
+    if (!entry || (!entry->change && !entry->table) || op->kind == PSTK_DRAWN_MIX)
         return FAIL("kind: value is %u (%s); must be a fixed operation on pixels, not a mix",
                     op->kind, entry ? entry->name : "unknown");
     if (op->filter == PSTK_FILTER_RANDOM)
@@ -105,7 +105,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
         return FAIL("mode: value is %g; must be from 0 to %d, an enum pstk_chain_mode",
                     op->params.mix.mode, PSTK_CHAIN_BLENDS);
     if (op->n_children < 1 || op->n_children > MAX_CHILDREN || !op->children ||
-        op->children[0].kind != PSTK_OP_MIX_CHAIN)
+        op->children[0].kind != PSTK_DRAWN_MIX_CHAIN)
         return FAIL("n_children: value is %u; must be from 1 to %u, and children an array of them "
                     "that begins with a MIX_CHAIN",
                     op->n_children, MAX_CHILDREN);
@@ -192,7 +192,7 @@ static void mixing_end(const struct mixing *mixing, uint8_t *out)
 static uint32_t chain_length(const struct pstk_op *op, uint32_t begin)
 {
     uint32_t end = begin;
-    while (end < op->n_children && op->children[end].kind != PSTK_OP_MIX_CHAIN)
+    while (end < op->n_children && op->children[end].kind != PSTK_DRAWN_MIX_CHAIN)
         end++;
     return end - begin;
 }
@@ -245,7 +245,7 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 }
 
 const struct pstk__op_entry pstk__op_mix = {
-    .kind = PSTK_OP_MIX,
+    .kind = PSTK_DRAWN_MIX,
     .effects = PSTK__PICTURES | PSTK__KNOWS_IMAGE,
     .tensor = &pstk__op_tensor_none,
     .uses = PSTK__USES_CHILDREN,
@@ -258,7 +258,7 @@ const struct pstk__op_entry pstk__op_mix = {
 };
 
 const struct pstk__op_entry pstk__op_mix_chain = {
-    .kind = PSTK_OP_MIX_CHAIN,
+    .kind = PSTK_DRAWN_MIX_CHAIN,
     .effects = PSTK__PICTURES,
     .name = "chain of a mix",
     .check = check_chain,

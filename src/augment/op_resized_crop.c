@@ -7,7 +7,7 @@
 struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
                                  uint32_t to_height, uint32_t to_width)
 {
-    struct pstk_op op = {.kind = PSTK_OP_RESIZED_CROP, .width = to_width, .height = to_height};
+    struct pstk_op op = {.kind = PSTK_DRAWN_RESIZED_CROP, .width = to_width, .height = to_height};
     op.params.resized_crop = (struct pstk_resized_crop_params){top, left, height, width};
     return op;
 }
@@ -63,7 +63,7 @@ static void move(const struct pstk_op *op, const struct pstk__view *view,
 }
 
 const struct pstk__op_entry pstk__op_resized_crop = {
-    .kind = PSTK_OP_RESIZED_CROP,
+    .kind = PSTK_DRAWN_RESIZED_CROP,
     .effects = PSTK__RESIZES | PSTK__KNOWS_IMAGE,
     .uses = PSTK__USES_FILTER,
     .name = "resized crop",

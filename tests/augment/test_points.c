@@ -78,7 +78,7 @@ TEST(points_move_with_pixels)
     CHECK_EQ(pstk_perspective_matrix(perspective, start, end), 0);
     struct pstk_op warp = {.kind = PSTK_OP_PERSPECTIVE};
     memcpy(warp.params.perspective.matrix, perspective, sizeof perspective);
-    struct pstk_op inside = {.kind = PSTK_OP_IOU_CROP, .width = 50, .height = 40};
+    struct pstk_op inside = {.kind = PSTK_DRAWN_IOU_CROP, .width = 50, .height = 40};
     inside.params.iou_crop = (struct pstk_crop_params){.top = 4, .left = 8};
     const struct pstk_op list[] = {
         pstk_resize(90, 30),

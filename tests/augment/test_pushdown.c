@@ -44,7 +44,7 @@ static void check_crop(const struct pstk_op *op, double left, double top, uint32
 
 static struct pstk_op iou_crop(uint32_t left, uint32_t top, uint32_t width, uint32_t height)
 {
-    struct pstk_op op = {.kind = PSTK_OP_IOU_CROP, .width = width, .height = height};
+    struct pstk_op op = {.kind = PSTK_DRAWN_IOU_CROP, .width = width, .height = height};
     op.params.iou_crop = (struct pstk_crop_params){.top = top, .left = left};
     return op;
 }

@@ -115,7 +115,7 @@ TEST(matrices_of_warps)
     CHECK(m[0] == 1 && m[4] == 1);
     CHECK_EQ(pstk_perspective_matrix(m, corners, line), PSTK_EINVAL);
     const struct pstk_op part = pstk_resized_crop(1, 2, 3, 4, 5, 6);
-    CHECK(part.kind == PSTK_OP_RESIZED_CROP && part.height == 5 && part.width == 6);
+    CHECK(part.kind == PSTK_DRAWN_RESIZED_CROP && part.height == 5 && part.width == 6);
     CHECK(part.params.resized_crop.top == 1 && part.params.resized_crop.left == 2 &&
           part.params.resized_crop.height == 3 && part.params.resized_crop.width == 4);
 }
@@ -165,7 +165,7 @@ TEST(the_ops_drawn_for_a_sample_are_known_beforehand)
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, NULL, 0, &err), 2);
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, drawn, 2, &err), 2);
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 1, &err), 2);
-    CHECK(drawn[0].kind == PSTK_OP_RESIZED_CROP && drawn[1].kind == PSTK_OP_FLIP_HORIZONTAL);
+    CHECK(drawn[0].kind == PSTK_DRAWN_RESIZED_CROP && drawn[1].kind == PSTK_OP_FLIP_HORIZONTAL);
     CHECK(memcmp(drawn[0].params.values, again[0].params.values, sizeof drawn[0].params.values) ==
           0);
     draw.sample_id = 8;

@@ -100,7 +100,9 @@ class Abi(unittest.TestCase):
         self.assertEqual(_c.OpParams._fields_[0], ("values", ctypes.c_double * _c.MAX_OP_PARAMS))
 
     def test_parameters_of_operations_are_named_by_kinds(self):
-        self.assertLessEqual({name for name, _ in _c.OpParams._fields_[1:]}, set(_c.NAMES["op_kind"]))
+        op, drawn = set(_c.NAMES["op_kind"].values()), set(_c.NAMES["drawn_kind"].values())
+        self.assertFalse(op & drawn, "one number space")
+        self.assertLessEqual({name for name, _ in _c.OpParams._fields_[1:]}, set(_c.NAMES["op_kind"]) | set(_c.NAMES["drawn_kind"]))
 
     def test_enumerators_have_the_values_of_c(self):
         wanted = constants()

@@ -241,7 +241,7 @@ class Drawing(unittest.TestCase):
 
     def test_every_fixed_kind_is_a_function_of_functional(self):
         from penstock import drawing
-        kinds = penstock._c.NAMES["op_kind"]
+        kinds = {**penstock._c.NAMES["op_kind"], **penstock._c.NAMES["drawn_kind"]}
         drawing_others = ("random_", "timm_", "erase", "normalize", "color_jitter", "trivial_augment", "rand_augment", "auto_augment",
                           "scale_jitter", "resize_longest", "pad_to_size", "letterbox", "corner_crop", "aug_mix", "to_float", "mix")
         fixed = {code for name, code in kinds.items() if not name.startswith(drawing_others)}

@@ -26,13 +26,13 @@ MAX_COLUMN_NAME = 80
 MAX_MASK_SIDE = 65535
 BUDGET_VERSION = 1
 MAX_BUCKETS = 1024
+MAX_OP_PARAMS = 12
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 MAX_FIRST_OF = 8
 MAX_DATA_SETS = 64
 MAX_SEGMENTS = 64
 MIXTURE_VERSION = 1
-MAX_OP_PARAMS = 12
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
 WINDOWED_VERSION = 1
 MAX_WAYS = 65536
@@ -199,111 +199,34 @@ STATUS_SILENT = 1
 STATUS_ENDED = 2
 STATUS_ELSEWHERE = 3
 
-# enum pstk_split_at
-SPLIT_AUTO = 0
-SPLIT_FIRST = 1
-SPLIT_LAST = 2
-
-# enum pstk_verify_checksums
-VERIFY_WITHOUT = 0
-VERIFY_OWN = 1
-VERIFY_COMPARED = 2
-VERIFY_KEPT = 3
-
-# enum pstk_export_target
-EXPORT_FOLDER = 1
-EXPORT_WEBDATASET = 2
-EXPORT_TFRECORD = 3
-EXPORT_MDS = 4
-EXPORT_NPY = 5
-
-# enum pstk_kernels
-KERNELS_AUTO = 0
-KERNELS_C = 1
-KERNELS_AVX2 = 2
-KERNELS_AVX512 = 3
-
-# enum pstk_device_kind
-HOST = 0
-CUDA = 1
-
-# enum pstk_ceiling_reads
-CEILING_STORAGE = 1
-CEILING_LOADER = 2
-
-# enum pstk_mix_mode
-MIX_BATCH = 0
-MIX_ELEM = 1
-MIX_PAIR = 2
-
-# enum pstk_mix_pairing
-MIX_ROLL = 0
-MIX_FLIP = 1
-
-# enum pstk_mix_targets
-MIX_DENSE = 0
-MIX_PAIRS = 1
-
-# enum pstk_mix_kind
-MIX_NONE = 0
-MIX_MIXUP = 1
-MIX_CUTMIX = 2
-
-# enum pstk_exhaustion
-EXHAUSTION_STOP = 0
-EXHAUSTION_REPEAT = 1
-EXHAUSTION_DROP = 2
-
 # enum pstk_op_kind
-OP_RANDOM_RESIZED_CROP = 1
 OP_RESIZE = 2
 OP_RESIZE_SHORTER = 3
-OP_CENTER_CROP = 4
-OP_RANDOM_FLIP = 5
-OP_NORMALIZE = 6
-OP_GRAYSCALE = 7
-OP_COLOR_JITTER = 8
-OP_RANDOM_APPLY = 9
-OP_RANDOM_CHOICE = 10
-OP_RANDOM_ORDER = 11
-OP_RANDOM_VERTICAL_FLIP = 12
-OP_RANDOM_CROP = 13
-OP_RANDOM_ROTATION = 14
-OP_RANDOM_AFFINE = 15
-OP_RANDOM_PERSPECTIVE = 16
-OP_RANDOM_GAUSSIAN_BLUR = 17
-OP_RANDOM_BOX_BLUR = 18
-OP_TRIVIAL_AUGMENT_WIDE = 19
-OP_RAND_AUGMENT = 20
-OP_AUTO_AUGMENT = 21
-OP_RANDOM_ERASING = 22
-OP_RANDOM_GRAYSCALE = 120
-OP_RANDOM_CHANNEL_PERMUTATION = 121
-OP_RANDOM_PHOTOMETRIC_DISTORT = 122
-OP_TIMM_RAND_AUGMENT = 123
-OP_TIMM_AUTO_AUGMENT = 124
-OP_AUG_MIX = 125
-OP_TIMM_AUG_MIX = 126
-OP_RANDOM_JPEG = 127
+OP_RESIZE_LONGEST = 40
+OP_RANDOM_RESIZED_CROP = 1
 OP_SCALE_JITTER = 100
-OP_RANDOM_ZOOM_OUT = 101
 OP_RANDOM_SHORTEST_SIZE = 102
 OP_RANDOM_RESIZE = 103
-OP_CALL = 140
-OP_RANDOM_IOU_CROP = 150
-OP_RESIZED_CROP = 32
-OP_FLIP_HORIZONTAL = 33
-OP_FLIP_VERTICAL = 34
 OP_CROP = 35
+OP_CENTER_CROP = 4
+OP_CORNER_CROP = 43
+OP_RANDOM_CROP = 13
+OP_RANDOM_IOU_CROP = 150
 OP_PAD = 36
-OP_ROTATE = 37
-OP_AFFINE = 38
-OP_PERSPECTIVE = 39
-OP_RESIZE_LONGEST = 40
 OP_PAD_TO_SIZE = 41
 OP_LETTERBOX = 42
-OP_CORNER_CROP = 43
-OP_IOU_CROP = 151
+OP_RANDOM_ZOOM_OUT = 101
+OP_FLIP_HORIZONTAL = 33
+OP_FLIP_VERTICAL = 34
+OP_RANDOM_FLIP = 5
+OP_RANDOM_VERTICAL_FLIP = 12
+OP_ROTATE = 37
+OP_RANDOM_ROTATION = 14
+OP_AFFINE = 38
+OP_RANDOM_AFFINE = 15
+OP_PERSPECTIVE = 39
+OP_RANDOM_PERSPECTIVE = 16
+OP_GRAYSCALE = 7
 OP_BRIGHTNESS = 64
 OP_CONTRAST = 65
 OP_SATURATION = 66
@@ -317,22 +240,35 @@ OP_SOLARIZE_ADD = 73
 OP_AUTOCONTRAST = 74
 OP_EQUALIZE = 75
 OP_PERMUTE_CHANNELS = 76
+OP_COLOR_JITTER = 8
+OP_RANDOM_GRAYSCALE = 120
+OP_RANDOM_CHANNEL_PERMUTATION = 121
+OP_RANDOM_PHOTOMETRIC_DISTORT = 122
 OP_GAUSSIAN_BLUR = 80
+OP_RANDOM_GAUSSIAN_BLUR = 17
 OP_BOX_BLUR = 81
-OP_MIX = 82
-OP_MIX_CHAIN = 83
+OP_RANDOM_BOX_BLUR = 18
 OP_JPEG = 84
+OP_RANDOM_JPEG = 127
+OP_TRIVIAL_AUGMENT_WIDE = 19
+OP_RAND_AUGMENT = 20
+OP_AUTO_AUGMENT = 21
+OP_AUG_MIX = 125
+OP_TIMM_RAND_AUGMENT = 123
+OP_TIMM_AUTO_AUGMENT = 124
+OP_TIMM_AUG_MIX = 126
+OP_RANDOM_APPLY = 9
+OP_RANDOM_CHOICE = 10
+OP_RANDOM_ORDER = 11
+OP_CALL = 140
+OP_NORMALIZE = 6
 OP_TO_FLOAT = 88
 OP_ERASE = 90
+OP_RANDOM_ERASING = 22
 
 # enum pstk_scale
 SCALE_DIVIDE = 0
 SCALE_MULTIPLY = 1
-
-# enum pstk_chain_mode
-CHAIN_SUM = 0
-CHAIN_BLENDED_SUM = 1
-CHAIN_BLENDS = 2
 
 # enum pstk_auto_augment_policy
 AUTO_AUGMENT_IMAGENET = 0
@@ -387,6 +323,72 @@ OP_TENSOR = 2
 # enum pstk_reference
 REFERENCE_PIL = 0
 REFERENCE_TENSOR = 1
+
+# enum pstk_drawn_kind
+DRAWN_RESIZED_CROP = 32
+DRAWN_IOU_CROP = 151
+DRAWN_MIX = 82
+DRAWN_MIX_CHAIN = 83
+
+# enum pstk_chain_mode
+CHAIN_SUM = 0
+CHAIN_BLENDED_SUM = 1
+CHAIN_BLENDS = 2
+
+# enum pstk_split_at
+SPLIT_AUTO = 0
+SPLIT_FIRST = 1
+SPLIT_LAST = 2
+
+# enum pstk_verify_checksums
+VERIFY_WITHOUT = 0
+VERIFY_OWN = 1
+VERIFY_COMPARED = 2
+VERIFY_KEPT = 3
+
+# enum pstk_export_target
+EXPORT_FOLDER = 1
+EXPORT_WEBDATASET = 2
+EXPORT_TFRECORD = 3
+EXPORT_MDS = 4
+EXPORT_NPY = 5
+
+# enum pstk_kernels
+KERNELS_AUTO = 0
+KERNELS_C = 1
+KERNELS_AVX2 = 2
+KERNELS_AVX512 = 3
+
+# enum pstk_device_kind
+HOST = 0
+CUDA = 1
+
+# enum pstk_ceiling_reads
+CEILING_STORAGE = 1
+CEILING_LOADER = 2
+
+# enum pstk_mix_mode
+MIX_BATCH = 0
+MIX_ELEM = 1
+MIX_PAIR = 2
+
+# enum pstk_mix_pairing
+MIX_ROLL = 0
+MIX_FLIP = 1
+
+# enum pstk_mix_targets
+MIX_DENSE = 0
+MIX_PAIRS = 1
+
+# enum pstk_mix_kind
+MIX_NONE = 0
+MIX_MIXUP = 1
+MIX_CUTMIX = 2
+
+# enum pstk_exhaustion
+EXHAUSTION_STOP = 0
+EXHAUSTION_REPEAT = 1
+EXHAUSTION_DROP = 2
 
 # enum pstk_order
 ORDER_FULL = 0
@@ -483,49 +485,35 @@ NAMES: dict[str, dict[str, int]] = {
     "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
     "status_state": {"answered": STATUS_ANSWERED, "silent": STATUS_SILENT, "ended": STATUS_ENDED,
                      "elsewhere": STATUS_ELSEWHERE},
-    "split_at": {"auto": SPLIT_AUTO, "first": SPLIT_FIRST, "last": SPLIT_LAST},
-    "verify_checksums": {"without": VERIFY_WITHOUT, "own": VERIFY_OWN, "compared": VERIFY_COMPARED,
-                         "kept": VERIFY_KEPT},
-    "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
-                      "mds": EXPORT_MDS, "npy": EXPORT_NPY},
-    "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
-    "device_kind": {"host": HOST, "cuda": CUDA},
-    "ceiling_reads": {"storage": CEILING_STORAGE, "loader": CEILING_LOADER},
-    "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
-    "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
-    "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
-    "mix_kind": {"none": MIX_NONE, "mixup": MIX_MIXUP, "cutmix": MIX_CUTMIX},
-    "exhaustion": {"stop": EXHAUSTION_STOP, "repeat": EXHAUSTION_REPEAT, "drop": EXHAUSTION_DROP},
-    "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
-                "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
-                "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
-                "color_jitter": OP_COLOR_JITTER, "random_apply": OP_RANDOM_APPLY,
-                "random_choice": OP_RANDOM_CHOICE, "random_order": OP_RANDOM_ORDER,
-                "random_vertical_flip": OP_RANDOM_VERTICAL_FLIP, "random_crop": OP_RANDOM_CROP,
-                "random_rotation": OP_RANDOM_ROTATION, "random_affine": OP_RANDOM_AFFINE,
-                "random_perspective": OP_RANDOM_PERSPECTIVE, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
-                "random_box_blur": OP_RANDOM_BOX_BLUR, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
-                "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
-                "random_erasing": OP_RANDOM_ERASING, "random_grayscale": OP_RANDOM_GRAYSCALE,
+    "op_kind": {"resize": OP_RESIZE, "resize_shorter": OP_RESIZE_SHORTER, "resize_longest": OP_RESIZE_LONGEST,
+                "random_resized_crop": OP_RANDOM_RESIZED_CROP, "scale_jitter": OP_SCALE_JITTER,
+                "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
+                "crop": OP_CROP, "center_crop": OP_CENTER_CROP, "corner_crop": OP_CORNER_CROP,
+                "random_crop": OP_RANDOM_CROP, "random_iou_crop": OP_RANDOM_IOU_CROP, "pad": OP_PAD,
+                "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
+                "random_zoom_out": OP_RANDOM_ZOOM_OUT, "flip_horizontal": OP_FLIP_HORIZONTAL,
+                "flip_vertical": OP_FLIP_VERTICAL, "random_flip": OP_RANDOM_FLIP,
+                "random_vertical_flip": OP_RANDOM_VERTICAL_FLIP, "rotate": OP_ROTATE,
+                "random_rotation": OP_RANDOM_ROTATION, "affine": OP_AFFINE, "random_affine": OP_RANDOM_AFFINE,
+                "perspective": OP_PERSPECTIVE, "random_perspective": OP_RANDOM_PERSPECTIVE,
+                "grayscale": OP_GRAYSCALE, "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST,
+                "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA,
+                "invert": OP_INVERT, "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE,
+                "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
+                "permute_channels": OP_PERMUTE_CHANNELS, "color_jitter": OP_COLOR_JITTER,
+                "random_grayscale": OP_RANDOM_GRAYSCALE,
                 "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
                 "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT,
+                "gaussian_blur": OP_GAUSSIAN_BLUR, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
+                "box_blur": OP_BOX_BLUR, "random_box_blur": OP_RANDOM_BOX_BLUR, "jpeg": OP_JPEG,
+                "random_jpeg": OP_RANDOM_JPEG, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
+                "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT, "aug_mix": OP_AUG_MIX,
                 "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
-                "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "random_jpeg": OP_RANDOM_JPEG,
-                "scale_jitter": OP_SCALE_JITTER, "random_zoom_out": OP_RANDOM_ZOOM_OUT,
-                "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
-                "call": OP_CALL, "random_iou_crop": OP_RANDOM_IOU_CROP, "resized_crop": OP_RESIZED_CROP,
-                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
-                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
-                "resize_longest": OP_RESIZE_LONGEST, "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
-                "corner_crop": OP_CORNER_CROP, "iou_crop": OP_IOU_CROP, "brightness": OP_BRIGHTNESS,
-                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
-                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
-                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
-                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
-                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR, "mix": OP_MIX,
-                "mix_chain": OP_MIX_CHAIN, "jpeg": OP_JPEG, "to_float": OP_TO_FLOAT, "erase": OP_ERASE},
+                "timm_aug_mix": OP_TIMM_AUG_MIX, "random_apply": OP_RANDOM_APPLY,
+                "random_choice": OP_RANDOM_CHOICE, "random_order": OP_RANDOM_ORDER, "call": OP_CALL,
+                "normalize": OP_NORMALIZE, "to_float": OP_TO_FLOAT, "erase": OP_ERASE,
+                "random_erasing": OP_RANDOM_ERASING},
     "scale": {"divide": SCALE_DIVIDE, "multiply": SCALE_MULTIPLY},
-    "chain_mode": {"sum": CHAIN_SUM, "blended_sum": CHAIN_BLENDED_SUM, "blends": CHAIN_BLENDS},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                             "svhn": AUTO_AUGMENT_SVHN},
     "timm_set": {"default": TIMM_SET_DEFAULT, "increasing": TIMM_SET_INCREASING, "weights": TIMM_SET_WEIGHTS,
@@ -542,6 +530,22 @@ NAMES: dict[str, dict[str, int]] = {
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
     "op_flag": {"has_center": OP_HAS_CENTER, "tensor": OP_TENSOR},
     "reference": {"pil": REFERENCE_PIL, "tensor": REFERENCE_TENSOR},
+    "drawn_kind": {"resized_crop": DRAWN_RESIZED_CROP, "iou_crop": DRAWN_IOU_CROP, "mix": DRAWN_MIX,
+                   "mix_chain": DRAWN_MIX_CHAIN},
+    "chain_mode": {"sum": CHAIN_SUM, "blended_sum": CHAIN_BLENDED_SUM, "blends": CHAIN_BLENDS},
+    "split_at": {"auto": SPLIT_AUTO, "first": SPLIT_FIRST, "last": SPLIT_LAST},
+    "verify_checksums": {"without": VERIFY_WITHOUT, "own": VERIFY_OWN, "compared": VERIFY_COMPARED,
+                         "kept": VERIFY_KEPT},
+    "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
+                      "mds": EXPORT_MDS, "npy": EXPORT_NPY},
+    "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
+    "device_kind": {"host": HOST, "cuda": CUDA},
+    "ceiling_reads": {"storage": CEILING_STORAGE, "loader": CEILING_LOADER},
+    "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
+    "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
+    "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
+    "mix_kind": {"none": MIX_NONE, "mixup": MIX_MIXUP, "cutmix": MIX_CUTMIX},
+    "exhaustion": {"stop": EXHAUSTION_STOP, "repeat": EXHAUSTION_REPEAT, "drop": EXHAUSTION_DROP},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL, "windowed": ORDER_WINDOWED},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
@@ -953,315 +957,6 @@ class Status(Structure):
         ("position", c_uint64),
         ("host", c_char * 64),
         ("path", c_char * 512),
-    ]
-
-
-class FirstOf(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("suffixes", c_char_p),
-    ]
-
-
-class Default(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("data", c_void_p),
-        ("size", c_uint64),
-    ]
-
-
-WaitFn = CFUNCTYPE(None, c_void_p, c_char_p)
-
-
-class Foreign(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("field_size", c_uint32),
-        ("fields", POINTER(Field)),
-        ("n_fields", c_uint32),
-        ("n_threads", c_uint32),
-        ("cache_path", c_char_p),
-        ("on_progress", ProgressFn),
-        ("user", c_void_p),
-        ("cache_size", c_uint64),
-        ("root_path", c_char_p),
-        ("first_of", POINTER(FirstOf)),
-        ("n_first_of", c_uint32),
-        ("split_at", c_uint32),
-        ("on_wait", WaitFn),
-        ("by_content", c_uint32),
-        ("n_defaults", c_uint32),
-        ("defaults", POINTER(Default)),
-        ("damaged", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class VerifyReport(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("checksums", c_uint32),
-        ("n_files", c_uint64),
-        ("n_samples", c_uint64),
-        ("n_bad", c_uint64),
-        ("n_holes", c_uint64),
-        ("note", c_char * 640),
-    ]
-
-
-class VerifySettings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("decode", c_uint32),
-        ("n_threads", c_uint32),
-        ("keep_checksums", c_uint32),
-        ("path", c_char_p),
-        ("foreign", POINTER(Foreign)),
-        ("on_bad", VerifyFn),
-        ("on_progress", ProgressFn),
-        ("user", c_void_p),
-        ("report", POINTER(VerifyReport)),
-    ]
-
-
-class CacheInfo(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reserved", c_uint32),
-        ("n_entries", c_uint64),
-        ("bytes", c_uint64),
-        ("n_writing", c_uint64),
-        ("writing_bytes", c_uint64),
-        ("n_indexes", c_uint64),
-        ("index_bytes", c_uint64),
-        ("n_checksums", c_uint64),
-        ("checksum_bytes", c_uint64),
-        ("max_bytes", c_uint64),
-        ("free_bytes", c_uint64),
-    ]
-
-
-class Subset(Structure):
-    pass
-
-
-class ExportSettings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("target", c_uint32),
-        ("data", c_char_p),
-        ("out", c_char_p),
-        ("fields", POINTER(c_char_p)),
-        ("n_fields", c_uint32),
-        ("n_threads", c_uint32),
-        ("image", c_char_p),
-        ("label", c_char_p),
-        ("key", c_char_p),
-        ("subset", POINTER(Subset)),
-        ("shard_size", c_uint64),
-        ("overwrite", c_uint32),
-        ("reserved", c_uint32),
-        ("on_progress", ProgressFn),
-        ("user", c_void_p),
-        ("foreign", POINTER(Foreign)),
-    ]
-
-
-class ExportResult(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("had_leftovers", c_uint32),
-        ("n_samples", c_uint64),
-        ("n_shards", c_uint64),
-        ("n_files", c_uint64),
-        ("bytes", c_uint64),
-        ("n_images", c_uint64),
-        ("n_equivalent", c_uint64),
-        ("n_encoded", c_uint64),
-        ("n_renamed", c_uint64),
-        ("n_remade", c_uint64),
-        ("n_left_out", c_uint64),
-        ("n_renumbered", c_uint64),
-    ]
-
-
-class Machine(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_cores", c_uint32),
-        ("n_usable", c_uint32),
-        ("n_nodes", c_uint32),
-        ("memory", c_uint64),
-        ("memlock", c_uint64),
-        ("open_files", c_uint64),
-        ("cpu_quota", c_double),
-        ("io_uring", c_int32),
-        ("fixed_buffers", c_int32),
-        ("single_issuer", c_int32),
-        ("direct", c_int32),
-        ("direct_memory_align", c_uint32),
-        ("direct_offset_align", c_uint32),
-        ("kernels", c_uint32),
-        ("n_cuda_devices", c_int32),
-        ("kernel", c_char * 64),
-        ("cpu", c_char * 64),
-        ("file_system", c_char * 32),
-        ("libjpeg", c_char * 32),
-        ("rotational", c_int32),
-        ("n_workers", c_uint32),
-    ]
-
-
-class Device(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("kind", c_uint32),
-        ("index", c_int32),
-        ("numa_node", c_int32),
-        ("memory", c_uint64),
-        ("driver", c_uint32),
-        ("runtime", c_uint32),
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("pcie_generation", c_uint32),
-        ("pcie_width", c_uint32),
-        ("pcie_generation_max", c_uint32),
-        ("pcie_width_max", c_uint32),
-        ("bus_id", c_char * 32),
-        ("name", c_char * 64),
-    ]
-
-
-class CopyRates(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reserved", c_uint32),
-        ("to_device", c_double),
-        ("to_host", c_double),
-        ("pageable_to_device", c_double),
-        ("on_device", c_double),
-    ]
-
-
-class Ceilings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("from_page_cache", c_uint32),
-        ("storage_bytes_per_second", c_double),
-        ("storage_reads_per_second", c_double),
-        ("decode_samples_per_second", c_double),
-        ("memory_bytes_per_second", c_double),
-        ("loader_samples_per_second", c_double),
-        ("copy_bytes_per_second", c_double),
-        ("copy_block_size", c_uint64),
-        ("kernels_ns", c_double * 4),
-    ]
-
-
-class Mix(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_classes", c_uint32),
-        ("image", c_char_p),
-        ("label", c_char_p),
-        ("mixup_alpha", c_double),
-        ("cutmix_alpha", c_double),
-        ("probability", c_double),
-        ("switch_probability", c_double),
-        ("smoothing", c_double),
-        ("mode", c_uint32),
-        ("pairing", c_uint32),
-        ("targets", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class MixKey(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_rows", c_uint32),
-        ("height", c_uint32),
-        ("width", c_uint32),
-        ("seed", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("rank", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class MixedRow(Structure):
-    _fields_ = [
-        ("kind", c_uint32),
-        ("partner", c_uint32),
-        ("lam", c_double),
-        ("top", c_uint32),
-        ("left", c_uint32),
-        ("height", c_uint32),
-        ("width", c_uint32),
-    ]
-
-
-class MixtureSegment(Structure):
-    _fields_ = [
-        ("begin", c_uint64),
-        ("weights", POINTER(c_double)),
-    ]
-
-
-class Mixture(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_data_sets", c_uint32),
-        ("paths", POINTER(c_char_p)),
-        ("segments", POINTER(MixtureSegment)),
-        ("n_segments", c_uint32),
-        ("exhaustion", c_uint32),
-        ("samples_per_epoch", c_uint64),
-        ("subsets", POINTER(POINTER(Subset))),
-    ]
-
-
-class MixtureStats(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reserved", c_uint32),
-        ("n_samples", c_uint64),
-        ("n_delivered", c_uint64),
-    ]
-
-
-class Mosaic(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reserved", c_uint32),
-        ("image", c_char_p),
-        ("probability", c_double),
-        ("center_min", c_double),
-        ("center_max", c_double),
-    ]
-
-
-class MosaicPart(Structure):
-    _fields_ = [
-        ("row", c_uint32),
-        ("top", c_uint32),
-        ("left", c_uint32),
-        ("height", c_uint32),
-        ("width", c_uint32),
-        ("from_top", c_uint32),
-        ("from_left", c_uint32),
-    ]
-
-
-class MosaicRow(Structure):
-    _fields_ = [
-        ("n_parts", c_uint32),
-        ("center_x", c_uint32),
-        ("center_y", c_uint32),
-        ("reserved", c_uint32),
-        ("parts", MosaicPart * 4),
     ]
 
 
@@ -1772,6 +1467,315 @@ class Draw(Structure):
     ]
 
 
+class FirstOf(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("suffixes", c_char_p),
+    ]
+
+
+class Default(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("size", c_uint64),
+    ]
+
+
+WaitFn = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class Foreign(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("field_size", c_uint32),
+        ("fields", POINTER(Field)),
+        ("n_fields", c_uint32),
+        ("n_threads", c_uint32),
+        ("cache_path", c_char_p),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+        ("cache_size", c_uint64),
+        ("root_path", c_char_p),
+        ("first_of", POINTER(FirstOf)),
+        ("n_first_of", c_uint32),
+        ("split_at", c_uint32),
+        ("on_wait", WaitFn),
+        ("by_content", c_uint32),
+        ("n_defaults", c_uint32),
+        ("defaults", POINTER(Default)),
+        ("damaged", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class VerifyReport(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("checksums", c_uint32),
+        ("n_files", c_uint64),
+        ("n_samples", c_uint64),
+        ("n_bad", c_uint64),
+        ("n_holes", c_uint64),
+        ("note", c_char * 640),
+    ]
+
+
+class VerifySettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("decode", c_uint32),
+        ("n_threads", c_uint32),
+        ("keep_checksums", c_uint32),
+        ("path", c_char_p),
+        ("foreign", POINTER(Foreign)),
+        ("on_bad", VerifyFn),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+        ("report", POINTER(VerifyReport)),
+    ]
+
+
+class CacheInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("n_entries", c_uint64),
+        ("bytes", c_uint64),
+        ("n_writing", c_uint64),
+        ("writing_bytes", c_uint64),
+        ("n_indexes", c_uint64),
+        ("index_bytes", c_uint64),
+        ("n_checksums", c_uint64),
+        ("checksum_bytes", c_uint64),
+        ("max_bytes", c_uint64),
+        ("free_bytes", c_uint64),
+    ]
+
+
+class Subset(Structure):
+    pass
+
+
+class ExportSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("target", c_uint32),
+        ("data", c_char_p),
+        ("out", c_char_p),
+        ("fields", POINTER(c_char_p)),
+        ("n_fields", c_uint32),
+        ("n_threads", c_uint32),
+        ("image", c_char_p),
+        ("label", c_char_p),
+        ("key", c_char_p),
+        ("subset", POINTER(Subset)),
+        ("shard_size", c_uint64),
+        ("overwrite", c_uint32),
+        ("reserved", c_uint32),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+        ("foreign", POINTER(Foreign)),
+    ]
+
+
+class ExportResult(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("had_leftovers", c_uint32),
+        ("n_samples", c_uint64),
+        ("n_shards", c_uint64),
+        ("n_files", c_uint64),
+        ("bytes", c_uint64),
+        ("n_images", c_uint64),
+        ("n_equivalent", c_uint64),
+        ("n_encoded", c_uint64),
+        ("n_renamed", c_uint64),
+        ("n_remade", c_uint64),
+        ("n_left_out", c_uint64),
+        ("n_renumbered", c_uint64),
+    ]
+
+
+class Machine(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_cores", c_uint32),
+        ("n_usable", c_uint32),
+        ("n_nodes", c_uint32),
+        ("memory", c_uint64),
+        ("memlock", c_uint64),
+        ("open_files", c_uint64),
+        ("cpu_quota", c_double),
+        ("io_uring", c_int32),
+        ("fixed_buffers", c_int32),
+        ("single_issuer", c_int32),
+        ("direct", c_int32),
+        ("direct_memory_align", c_uint32),
+        ("direct_offset_align", c_uint32),
+        ("kernels", c_uint32),
+        ("n_cuda_devices", c_int32),
+        ("kernel", c_char * 64),
+        ("cpu", c_char * 64),
+        ("file_system", c_char * 32),
+        ("libjpeg", c_char * 32),
+        ("rotational", c_int32),
+        ("n_workers", c_uint32),
+    ]
+
+
+class Device(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("index", c_int32),
+        ("numa_node", c_int32),
+        ("memory", c_uint64),
+        ("driver", c_uint32),
+        ("runtime", c_uint32),
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("pcie_generation", c_uint32),
+        ("pcie_width", c_uint32),
+        ("pcie_generation_max", c_uint32),
+        ("pcie_width_max", c_uint32),
+        ("bus_id", c_char * 32),
+        ("name", c_char * 64),
+    ]
+
+
+class CopyRates(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("to_device", c_double),
+        ("to_host", c_double),
+        ("pageable_to_device", c_double),
+        ("on_device", c_double),
+    ]
+
+
+class Ceilings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("from_page_cache", c_uint32),
+        ("storage_bytes_per_second", c_double),
+        ("storage_reads_per_second", c_double),
+        ("decode_samples_per_second", c_double),
+        ("memory_bytes_per_second", c_double),
+        ("loader_samples_per_second", c_double),
+        ("copy_bytes_per_second", c_double),
+        ("copy_block_size", c_uint64),
+        ("kernels_ns", c_double * 4),
+    ]
+
+
+class Mix(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_classes", c_uint32),
+        ("image", c_char_p),
+        ("label", c_char_p),
+        ("mixup_alpha", c_double),
+        ("cutmix_alpha", c_double),
+        ("probability", c_double),
+        ("switch_probability", c_double),
+        ("smoothing", c_double),
+        ("mode", c_uint32),
+        ("pairing", c_uint32),
+        ("targets", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class MixKey(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_rows", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("rank", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class MixedRow(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("partner", c_uint32),
+        ("lam", c_double),
+        ("top", c_uint32),
+        ("left", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+    ]
+
+
+class MixtureSegment(Structure):
+    _fields_ = [
+        ("begin", c_uint64),
+        ("weights", POINTER(c_double)),
+    ]
+
+
+class Mixture(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_data_sets", c_uint32),
+        ("paths", POINTER(c_char_p)),
+        ("segments", POINTER(MixtureSegment)),
+        ("n_segments", c_uint32),
+        ("exhaustion", c_uint32),
+        ("samples_per_epoch", c_uint64),
+        ("subsets", POINTER(POINTER(Subset))),
+    ]
+
+
+class MixtureStats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("n_samples", c_uint64),
+        ("n_delivered", c_uint64),
+    ]
+
+
+class Mosaic(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("image", c_char_p),
+        ("probability", c_double),
+        ("center_min", c_double),
+        ("center_max", c_double),
+    ]
+
+
+class MosaicPart(Structure):
+    _fields_ = [
+        ("row", c_uint32),
+        ("top", c_uint32),
+        ("left", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("from_top", c_uint32),
+        ("from_left", c_uint32),
+    ]
+
+
+class MosaicRow(Structure):
+    _fields_ = [
+        ("n_parts", c_uint32),
+        ("center_x", c_uint32),
+        ("center_y", c_uint32),
+        ("reserved", c_uint32),
+        ("parts", MosaicPart * 4),
+    ]
+
+
 class BatchStep(Structure):
     _fields_ = [
         ("from", c_uint64),
@@ -2248,22 +2252,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_status_ask": (c_int, [c_char_p, c_int64, POINTER(Status), POINTER(Stats), POINTER(Metrics),
                                 POINTER(Error)]),
-    "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
-    "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
-    "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
-    "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
-    "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
-    "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
-    "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
-    "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
-                                    POINTER(Error)]),
-    "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
-    "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
-    "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
-    "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),
-    "pstk_mixture_get_stats": (c_int, [c_void_p, c_uint32, POINTER(MixtureStats)]),
-    "pstk_mosaic_init": (None, [POINTER(Mosaic), c_uint32]),
-    "pstk_mosaic_draw": (c_int, [POINTER(Mosaic), POINTER(MixKey), POINTER(MosaicRow), POINTER(Error)]),
     "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
     "pstk_resize": (Op, [c_uint32, c_uint32]),
@@ -2286,7 +2274,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_flip_vertical": (Op, []),
     "pstk_crop_at": (Op, [c_int32, c_int32, c_uint32, c_uint32]),
     "pstk_pad": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
-    "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_grayscale": (Op, [c_uint32]),
     "pstk_adjust": (Op, [c_uint32, c_double]),
     "pstk_color_jitter": (Op, [c_double, c_double, c_double, c_double]),
@@ -2314,8 +2301,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),
     "pstk_aug_mix": (Op, [c_uint32, c_uint32, c_uint32, c_double]),
-    "pstk_mix_chains": (Op, [c_uint32, c_double, POINTER(Op), c_uint32]),
-    "pstk_mix_chain": (Op, [c_double]),
     "pstk_timm_rand_augment": (Op, [c_uint32, c_double, c_double, c_uint32]),
     "pstk_timm_auto_augment": (Op, [c_uint32, c_double]),
     "pstk_timm_aug_mix": (Op, [c_double, c_uint32, c_uint32, c_double]),
@@ -2324,10 +2309,29 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_random_erasing": (Op, [c_double, c_double]),
     "pstk_erase": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_double]),
+    "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
+    "pstk_mix_chains": (Op, [c_uint32, c_double, POINTER(Op), c_uint32]),
+    "pstk_mix_chain": (Op, [c_double]),
     "pstk_ops_draw": (c_int, [POINTER(Op), c_uint32, POINTER(Shape), POINTER(Draw), POINTER(Op), c_uint32,
                               POINTER(Error)]),
     "pstk_op_apply": (c_int, [POINTER(Op), c_uint32, c_void_p, POINTER(Shape), c_void_p, POINTER(Shape),
                               POINTER(Error)]),
+    "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
+    "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
+    "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
+    "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
+    "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
+    "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
+    "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
+    "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
+                                    POINTER(Error)]),
+    "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
+    "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
+    "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),
+    "pstk_mixture_get_stats": (c_int, [c_void_p, c_uint32, POINTER(MixtureStats)]),
+    "pstk_mosaic_init": (None, [POINTER(Mosaic), c_uint32]),
+    "pstk_mosaic_draw": (c_int, [POINTER(Mosaic), POINTER(MixKey), POINTER(MosaicRow), POINTER(Error)]),
     "pstk_order_settle": (c_int, [POINTER(OrderSettings)]),
     "pstk_order_explain": (c_int, [POINTER(OrderSettings), POINTER(OrderExplanation)]),
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),

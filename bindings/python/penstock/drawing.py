@@ -97,12 +97,12 @@ def _call(op: _c.Op) -> tuple[Any, ...]:
 _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_RESIZE: ("resize", lambda op: (_size(op), _filter(op))),
     _c.OP_RESIZE_SHORTER: ("resize", _resize_shorter),
-    _c.OP_RESIZED_CROP: ("resized_crop", lambda op: (*_whole(4)(op), _size(op), _filter(op))),
+    _c.DRAWN_RESIZED_CROP: ("resized_crop", lambda op: (*_whole(4)(op), _size(op), _filter(op))),
     _c.OP_CENTER_CROP: ("center_crop", lambda op: (_size(op),)),
     _c.OP_FLIP_HORIZONTAL: ("hflip", _numbers(0)),
     _c.OP_FLIP_VERTICAL: ("vflip", _numbers(0)),
     _c.OP_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
-    _c.OP_IOU_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
+    _c.DRAWN_IOU_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
     _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params.pad.mode)])),
     _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),
     _c.OP_BRIGHTNESS: ("adjust_brightness", _numbers(1)),
@@ -136,7 +136,7 @@ def _mix(op: _c.Op) -> FixedOp:
     chains: list[list[FixedOp]] = []
     weights = []
     for child in op.children[:op.n_children]:
-        if child.kind == _c.OP_MIX_CHAIN:
+        if child.kind == _c.DRAWN_MIX_CHAIN:
             chains.append([])
             weights.append(child.params.mix_chain.weight)
         else:
@@ -146,7 +146,7 @@ def _mix(op: _c.Op) -> FixedOp:
 
 
 def _fixed(op: _c.Op) -> FixedOp:
-    if op.kind == _c.OP_MIX:
+    if op.kind == _c.DRAWN_MIX:
         return _mix(op)
     name, arguments = _FIXED[op.kind]
     return FixedOp(name, arguments(op))

@@ -140,7 +140,7 @@ def resized_crop(img: Array, top: int, left: int, height: int, width: int, size:
                  kernels: str = "auto", reference: str = "pil") -> Array:
     """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
     op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
-    op.kind = _c.OP_RESIZED_CROP
+    op.kind = _c.DRAWN_RESIZED_CROP
     op.params.resized_crop = _c.ResizedCropParams(**{
         name: whole(f"resized_crop.{name}", value, 0, MAX_SIDE) for name, value in
         (("top", top), ("left", left), ("height", height), ("width", width))})
