@@ -283,7 +283,7 @@ class Script(unittest.TestCase):
                 contextlib.redirect_stderr(io.StringIO()) as stderr, \
                 contextlib.redirect_stdout(io.StringIO()) as stdout:
             statuses = [self.script.main(["python"])]
-            (pathlib.Path(folder) / "given.h").write_text("union pstk_a { int i; };")
+            (pathlib.Path(folder) / "given.h").write_text("union { int i; };")
             statuses += [self.script.main(["python"]), self.script.main(["names", "/nowhere/a", "/nowhere/b"])]
         self.assertEqual((statuses, stdout.getvalue()), ([1, 1, 1], ""))
         self.assertIn("there are no headers", stderr.getvalue())

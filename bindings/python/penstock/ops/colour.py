@@ -136,7 +136,7 @@ class RandomPhotometricDistort(Op):
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_photometric_distort(self.p)
         op.params.random_photometric_distort = _c.RandomPhotometricDistortParams(
-            *self.brightness, *self.contrast, *self.saturation, *self.hue, self.p)  # type: ignore[misc]
+            *self.brightness, *self.contrast, *self.saturation, *self.hue, self.p)
         return op
 
 
