@@ -372,13 +372,13 @@ static int decode(struct bench *b, const struct image *image, const struct pstk_
 
 static struct pstk__box crop_of(const struct bench *b, uint32_t i, uint32_t crop, uint32_t *flip)
 {
-    static const double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
+    static const struct pstk_random_resized_crop_params by = {0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0};
     const struct pstk__random_key key = {.seed = 1 + crop, .sample_id = i};
     const struct pstk__image_info *info = &b->images[i].info;
     struct pstk__random random;
     pstk__random_init(&random, &key);
     const struct pstk__box box =
-        pstk__random_resized_crop_box(&random, info->width, info->height, scale, ratio);
+        pstk__random_resized_crop_box(&random, info->width, info->height, &by);
     *flip = pstk__random_unit(&random) < 0.5;
     return box;
 }

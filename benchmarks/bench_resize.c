@@ -183,8 +183,9 @@ static void source_init(struct source *s, const char *name, uint32_t width, uint
     pstk__random_init(&random, &(struct pstk__random_key){.seed = 1});
     *s = (struct source){.name = name, .width = width, .height = height};
     for (uint32_t i = 0; i < N_CROPS; i++)
-        s->crops[i] = pstk__random_resized_crop_box(&random, width, height, (double[2]){0.08, 1.0},
-                                                    (double[2]){3.0 / 4.0, 4.0 / 3.0});
+        s->crops[i] = pstk__random_resized_crop_box(
+            &random, width, height,
+            &(struct pstk_random_resized_crop_params){0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0});
 }
 
 static int open_bench(struct bench *b)

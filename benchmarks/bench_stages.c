@@ -99,7 +99,7 @@ static int render(struct bench *b, const struct pstk__image_decoder *decoder,
 
 static int work(struct bench *b, uint32_t i)
 {
-    static const double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
+    static const struct pstk_random_resized_crop_params by = {0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0};
     const struct pstk__random_key key = {.seed = 1, .sample_id = i};
     const struct image *image = &b->images[i];
     struct pstk__random random;
@@ -107,7 +107,7 @@ static int work(struct bench *b, uint32_t i)
         return PSTK_EBADMSG;
     pstk__random_init(&random, &key);
     const struct pstk__box box =
-        pstk__random_resized_crop_box(&random, image->info.width, image->info.height, scale, ratio);
+        pstk__random_resized_crop_box(&random, image->info.width, image->info.height, &by);
     const struct pstk__resize_config config = {
         .channels = CHANNELS,
         .in_width = box.width,

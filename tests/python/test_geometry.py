@@ -310,7 +310,7 @@ class Loaders(Case):
 
 class Arguments(unittest.TestCase):
     def test_wrong_ones_are_named(self):
-        p = penstock
+        p = penstock.ops
         for says, wrong in (
                 ("ResizeLongest.size: value is 0; must be a whole number from 1", lambda: p.ResizeLongest(0)),
                 ("PadToSize.width: value is 70000", lambda: p.PadToSize(8, 70000)),
