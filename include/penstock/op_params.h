@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * penstock/op_params.h - the parameters of operations by name: the member `params` of struct
- * pstk_op. Of a kind PSTK_OP_NAME or PSTK_DRAWN_NAME they are params.NAME, in lower case. Kinds
- * that have no such member have no parameters.
+ * pstk_op. They have the name of the kind in lower case: those of PSTK_OP_RANDOM_CROP are
+ * params.random_crop. Kinds that have no such member have no parameters.
  *
  * All are doubles, also whole numbers, enumerators, and flags, which are 0 or 1. So params.values
  * sees each of them at its position, and those that no kind uses are 0.
