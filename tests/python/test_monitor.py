@@ -63,6 +63,11 @@ def slow_decoder():
     return opened(outputs={"x": Slow("i", _c.OUTPUT_CALLBACK)}, n_threads=1, memory=penstock.Memory(n_slots=2))
 
 
+def stage_of(busy, starved, blocked, n_items, n_threads):
+    """A stage that has counted these, of which no CPU time is known."""
+    return stats.StageStats(busy, starved, blocked, 0, 0, n_items, n_threads)
+
+
 class Numbers(unittest.TestCase):
     def run_loop(self, loader, seconds, step=0.0, **more):
         """The readings of a loop of that many seconds."""
@@ -159,7 +164,7 @@ class Numbers(unittest.TestCase):
     def test_intervals_of_made_up_counters(self):
         with opened() as loader:
             zero = loader.stats()
-        second, stage = 10**9, stats.StageStats
+        second, stage = 10**9, stage_of
 
         def after(n_batches, consumer, workers, reader, uploader=(0, 0, 0), **more):
             stages = {"stage_" + name: stage(*times, 0, 1) for name, times in (
@@ -196,7 +201,7 @@ class Numbers(unittest.TestCase):
                 pass
             with penstock.Monitor(loader, **{**QUICK, "every": 60, "look": 60}) as watching:
                 pass
-        second, stage = 10**9, stats.StageStats
+        second, stage = 10**9, stage_of
         none = stage(0, 0, 0, 0, 1)
         start = dataclasses.replace(zero, stage_reader=none, stage_workers=none, stage_consumer=none, n_samples=5 * 10**6,
                                     cpu_ns=10**15)  # of earlier times: they do not count
