@@ -504,7 +504,7 @@ class Packed(Case):
         shutil.rmtree(self.path("cache/entries"))
         code = f"""
 import penstock, resource
-with penstock.Dataset({folder!r}, cache_path={cache!r}) as data_set:
+with penstock.Dataset({folder!r}, foreign=penstock.Foreign(cache_path={cache!r})) as data_set:
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (100 << 20),) * 2)
