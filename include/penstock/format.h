@@ -34,6 +34,8 @@ extern "C" {
 #define PSTK_MAX_NAME 64
 /* Bytes of a column name, with the terminating 0. */
 #define PSTK_MAX_COLUMN_NAME 80
+/* Bytes of a sentence about files that are left out, with the terminating 0. */
+#define PSTK_LEFT_OUT_SIZE 512
 
 /* ---- schema -------------------------------------------------------------------------------- */
 
@@ -491,8 +493,13 @@ struct pstk_dataset_info {
     /* files that hold samples */
     uint32_t n_files;
     /* a folder of images that is read in place: images next to its class folders, which are no
-     * samples, as torchvision's ImageFolder leaves them out. Of other formats 0 */
+     * samples, as torchvision's ImageFolder leaves them out. Of folders of tar archives, TFRecord
+     * files, Megatron-LM's pairs or arrays: as left_out says. Of other formats 0 */
     uint64_t n_left_out;
+    /* files of the format that lie in the folders right below, or whose names are not quite as
+     * those that are read: a sentence that names the first one and what opens it; "": there are
+     * none */
+    char left_out[PSTK_LEFT_OUT_SIZE];
 };
 
 /* Maxima and sums of a field over all records. */

@@ -203,6 +203,7 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
                                                                                               : 0;
     all.n_files = n_data_files(source);
     all.n_left_out = source->n_left_out;
+    memcpy(all.left_out, source->left_out, sizeof all.left_out);
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

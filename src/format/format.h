@@ -93,14 +93,15 @@ struct pstk__source {
     uint64_t n_files;
     uint64_t n_pages;         /* index pages in all */
     uint64_t bytes;           /* of all files that hold samples, and dictionaries */
-    uint64_t n_left_out;      /* images at the top of a folder with class folders; no samples */
+    uint64_t n_left_out;      /* images at the top of a folder with class folders; or as left_out */
     uint32_t n_joined;        /* data sets that it joins (joined.h); 0: it is one */
     uint32_t is_checked;      /* 1: every byte has a checksum in its file, and is compared */
     uint32_t accepts_damaged; /* 1: as pstk_foreign.damaged says; open leaves it 0 */
     char identity[40];
-    char *path;               /* owned */
-    struct pstk__texts names; /* class names */
-    void *state;              /* the format's own */
+    char *path;                        /* owned */
+    char left_out[PSTK_LEFT_OUT_SIZE]; /* files that are no samples (left_out.h), a sentence */
+    struct pstk__texts names;          /* class names */
+    void *state;                       /* the format's own */
 };
 
 /* What pstk_verify was asked. */
@@ -119,8 +120,11 @@ struct pstk__verify_request {
 
 struct pstk__format {
     const char *name;
-    const char *needs;  /* what a directory of it holds, for messages: "a manifest.json and ..." */
-    const char *files;  /* single files that are data sets of it, for messages; NULL: none are */
+    const char *needs; /* what a directory of it holds, for messages: "a manifest.json and ..." */
+    const char *files; /* single files that are data sets of it, for messages; NULL: none are */
+    /* Names of its files in a folder, as listing.h has them, and those that it reads where there
+     * are none of these. NULL: the folder is read in full, or a file in it lists the others. */
+    const char *names, *other_names;
     const char *file;   /* what one of its files is, for messages: "shard" */
     uint32_t checksum;  /* enum pstk__checksum: what covers a value outside of a record's head */
     uint32_t version;   /* of its files, which this library reads; 0: it has none */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_FILES 1048576u
 #define MAX_NAMES (1u << 31) /* bytes of all names */
@@ -38,14 +39,21 @@ static int gather(struct gathered *gathered, const char *name, size_t length)
     return 0;
 }
 
-/* 1: the name, or the end of a path, is one that is `wanted` (listing.h). */
-static int is_wanted(const char *wanted, const char *name)
+static int ends_with(const char *name, const char *end, int any_case)
+{
+    const size_t n = strlen(name), n_end = strlen(end);
+    return any_case ? n >= n_end && strcasecmp(name + n - n_end, end) == 0
+                    : pstk__text_ends_with(name, end);
+}
+
+int pstk__listing_is_wanted(const char *wanted, const char *name, int any_case)
 {
     char one[64];
     for (const char *at = wanted; *at; at += strspn(at, " ")) {
         const size_t n = strcspn(at, " ");
         snprintf(one, sizeof one, "%.*s", (int)n, at);
-        if (one[0] == '.' ? pstk__text_ends_with(name, one) : fnmatch(one, name, 0) == 0)
+        if (one[0] == '.' ? ends_with(name, one, any_case)
+                          : fnmatch(one, name, any_case ? FNM_CASEFOLD : 0) == 0)
             return 1;
         at += n;
     }
@@ -150,8 +158,9 @@ struct filter {
 static int add_name(void *user, const char *name)
 {
     const struct filter *filter = user;
-    const int is_one = filter->glob ? fnmatch(filter->glob, name, FNM_PERIOD) == 0
-                                    : !filter->wanted || is_wanted(filter->wanted, name);
+    const int is_one = filter->glob
+                           ? fnmatch(filter->glob, name, FNM_PERIOD) == 0
+                           : !filter->wanted || pstk__listing_is_wanted(filter->wanted, name, 0);
     if (name[0] == '.' || !is_one)
         return 0;
     return filter->gathered ? gather(filter->gathered, name, strlen(name)) : 1;
@@ -222,10 +231,11 @@ int pstk__listing_probe(const struct pstk__store *store, const char *path, const
                         struct pstk_error *err)
 {
     struct filter filter = {.wanted = wanted};
-    int r = is_wanted(wanted, path) ? pstk__store_find_file(store, path) : 0;
+    int r = pstk__listing_is_wanted(wanted, path, 0) ? pstk__store_find_file(store, path) : 0;
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
-    if (r > 0 || (is_wanted(wanted, path) && pstk__listing_is_pattern(store, path)))
+    if (r > 0 ||
+        (pstk__listing_is_wanted(wanted, path, 0) && pstk__listing_is_pattern(store, path)))
         return 1;
     r = store->list ? store->list(store, path, add_name, &filter) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
@@ -278,11 +288,11 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
     *folder = folder_of(store, path);
     const char *names = path + *folder + (path[*folder] == '/');
     const int is_pattern = pstk__listing_is_pattern(store, path);
-    if (is_wanted(wanted, path) && pstk__store_has_file(store, path))
+    if (pstk__listing_is_wanted(wanted, path, 0) && pstk__store_has_file(store, path))
         return gather(gathered, names, strlen(names));
     if (is_pattern && strchr(names, '{'))
         return expand(gathered, names, 0);
-    if (is_wanted(wanted, path) && is_pattern) {
+    if (pstk__listing_is_wanted(wanted, path, 0) && is_pattern) {
         char parent[PATH_MAX];
         filter.glob = names;
         snprintf(parent, sizeof parent, "%.*s", (int)*folder, path);

@@ -18,6 +18,10 @@ struct pstk__listing {
     uint64_t digest[2];       /* of what a list of the data set's own adds; or 0 */
 };
 
+/* 1: the name, or the end of a path, is one that is `wanted`, as below. any_case: 1: also one with
+ * letters of the other case. */
+int pstk__listing_is_wanted(const char *wanted, const char *name, int any_case);
+
 /* In these functions, braces that are in the name of a folder on the disk are no pattern; `wanted`
  * is the end of a name (".tar"), or a glob ("*-of-*"), or several of these with a space between. */
 

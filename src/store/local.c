@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_FOLLOWED 256 /* entries that may be folders: a look at each takes some microseconds */
+
 static int local_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
 {
     const int fd = pstk__file_open(path);
@@ -72,6 +74,38 @@ static int local_list(const struct pstk__store *store, const char *path, pstk__s
     return rc;
 }
 
+/* 1: the entry is a folder. At most *n_left of those that do not say so are looked at. */
+static int is_folder(int directory, const struct dirent *entry, uint32_t *n_left)
+{
+    struct stat st;
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_DIR;
+    if (*n_left == 0)
+        return 0;
+    --*n_left;
+    return fstatat(directory, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int local_list_folders(const struct pstk__store *store, const char *path,
+                              pstk__store_name_fn each, void *user)
+{
+    (void)store;
+    uint32_t n_left = MAX_FOLLOWED;
+    DIR *directory = opendir(path);
+    if (!directory)
+        return -errno;
+    int rc = 0;
+    const struct dirent *entry;
+    while (rc == 0 && (errno = 0, entry = readdir(directory))) {
+        if (entry->d_name[0] != '.' && is_folder(dirfd(directory), entry, &n_left))
+            rc = each(user, entry->d_name);
+    }
+    if (rc == 0)
+        rc = -errno;
+    closedir(directory);
+    return rc;
+}
+
 const struct pstk__store pstk__store_local = {
     .name = "files",
     .has_fds = 1,
@@ -81,4 +115,5 @@ const struct pstk__store pstk__store_local = {
     .close = local_close,
     .look = local_look,
     .list = local_list,
+    .list_folders = local_list_folders,
 };

@@ -61,6 +61,10 @@ struct pstk__store {
      * NULL: the store has no directories. */
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                 void *user);
+    /* The same of its folders alone, without a look at each entry. Where the directory does not say
+     * what an entry is, as of a link, only the first 256 are looked at. NULL: as list. */
+    int (*list_folders)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
+                        void *user);
     /* Nobody wants what is read any more: opens and reads that wait for another program, or make
      * what they read, fail soon with -ECANCELED. Close is due all the same. NULL: none does. */
     void (*stop)(const struct pstk__store *s);

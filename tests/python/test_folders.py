@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import warnings
 
 import penstock
 import sets
+import tfrecords
 from data_fixture import Case, image_file
 
 COMMAND, MAKE_IMAGES = os.environ.get("PENSTOCK_COMMAND"), os.environ.get("PENSTOCK_MAKE_IMAGES")
@@ -262,6 +264,122 @@ class FolderTest(Case):
         self.assertIsNotNone(command)
         self.assertFalse(os.path.exists(f"/proc/{command}"))
         self.assertEqual(self.left(), ["many"])
+
+
+class LeftOut(Case):
+    """Files of the format of a folder that it does not read are counted and named, by the package and the command."""
+
+    NESTED = "{n} file{s} in the folders below {path} {are} left out, {the}{first}: only files right in it are read (move them there, or {do} its folder {folder} alone)"
+    CASED = "1 file in {path} is left out, {first}: its name ends in letters of another case than those that are read (rename it)"
+    OTHER = "1 file in {path} is left out, {first}: files with names of another kind are read (open it by its own name or a pattern)"
+
+    make, pack = FolderTest.make, FolderTest.pack
+
+    @staticmethod
+    def tar(text):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            member = tarfile.TarInfo("0.cls")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+        return out.getvalue()
+
+    @staticmethod
+    def npy(*values):
+        import numpy
+        out = io.BytesIO()
+        numpy.save(out, numpy.array(values))
+        return out.getvalue()
+
+    def cases(self):
+        """(folder, count, what is said; None: nothing)"""
+        one, record = self.tar(b"1"), tfrecords.frame(tfrecords.example({"x": 1}))
+        noise = {"notes.txt": b"x", ".hidden/h.tar": one, "deep/er/d.tar": one}
+        path = self.make("tars", {"0.tar": one, **noise})
+        yield path, 0, None
+        path = self.make("nested", {"0.tar": one, "b/2.tar": one, "a/1.tar": one, "a/3.tar": one, **noise})
+        yield path, 3, self.NESTED.format(n=3, s="s", path=path, are="are", the="the first ", first="a/1.tar", do="open", folder="a")
+        path = self.make("cased", {"0.tar": one, "1.TAR": one, "c.TAR/x": b"", **noise})
+        yield path, 1, self.CASED.format(path=path, first="1.TAR")
+        path = self.make("both", {"0.tar": one, "1.Tar": one, "s/1.tar": one})
+        yield path, 2, (self.CASED.format(path=path, first="1.Tar") + "; "
+                        + self.NESTED.format(n=1, s="", path=path, are="is", the="", first="s/1.tar", do="open", folder="s"))
+        path = self.make("records", {"a.tfrecord": record, "model.data-00000-of-00001": b"no record", "ckpt/model.data-00000-of-00001": b"none"})
+        yield path, 0, None
+        path = self.make("records2", {"a.tfrecord": record, "train-00000-of-00001": record, "s/train-00000-of-00001": record})
+        yield path, 2, (self.OTHER.format(path=path, first="train-00000-of-00001") + "; "
+                        + self.NESTED.format(n=1, s="", path=path, are="is", the="", first="s/train-00000-of-00001", do="open", folder="s"))
+        path = self.make("arrays", {"x.npy": self.npy(1, 2), "more/y.npy": self.npy(3)})
+        yield path, 1, self.NESTED.format(n=1, s="", path=path, are="is", the="", first="more/y.npy", do="open", folder="more")
+
+    def test_files_below_and_of_other_names_are_counted_and_named_wherever_a_folder_is_opened(self):
+        for number, (path, n, says) in enumerate(self.cases()):
+            with self.subTest(path=os.path.basename(path)):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    with penstock.Dataset(path) as data:
+                        self.assertEqual((data.info.n_left_out, data.info.left_out or None), (n, says))
+                    penstock.Loader(path, batch_size=1, framework="numpy").close()
+                self.assertEqual([str(warning.message) for warning in caught if "left out" in str(warning.message)], 2 * [says] if n else [])
+                self.assertTrue(all(warning.filename == __file__ for warning in caught))
+                info = json.loads(self.run_command("info", "--json", path).stdout)
+                self.assertEqual((info["n_left_out"], info["left_out"]), (n, says))
+                self.assertEqual(f"  left out  {says}\n" in self.run_command("info", path).stdout, bool(n))
+                for line in (("verify", path), ("pack", path, self.path(f"packed{number}")), ("bench", path, "--seconds", "0.1", "--batch-size", "1")):
+                    said = self.run_command(*line).stderr
+                    self.assertEqual(said.count(f"penstock: {says}\n" if n else "left out"), bool(n), (line, said))
+
+    def run_command(self, *arguments):
+        return subprocess.run([COMMAND, *arguments], capture_output=True, check=True, text=True)
+
+    def test_what_the_sentence_says_to_open_opens(self):
+        for path, n, says in self.cases():
+            for word, folder in re.findall(r"(open) its folder (\S+) alone", says or ""):
+                with penstock.Dataset(os.path.join(path, folder)) as data:
+                    self.assertGreaterEqual(len(data), 1)
+            for name in re.findall(r"left out, (\S+): files with names of another kind", says or ""):
+                for way in (name, re.sub("[0-9]+", "*", name)):
+                    with penstock.Dataset(os.path.join(path, way)) as data:
+                        self.assertEqual(len(data), 1)
+
+    def test_a_mixture_says_it_of_each(self):
+        both = [self.make(name, {"0.tar": self.tar(name.encode()), "s/1.tar": b""}) for name in ("1", "22")]
+        with self.assertWarnsRegex(UserWarning, f"below {both[0]} is left out.*; 1 file in the folders below {both[1]} is left out"):
+            penstock.Loader(penstock.Mixture(dict.fromkeys(both, 0.5)), batch_size=1, framework="numpy").close()
+
+    def test_of_a_pattern_none_is_said(self):
+        path = self.make("pattern", {"0.tar": self.tar(b"1"), "1.TAR": b"", "s/1.tar": self.tar(b"1")})
+        with penstock.Dataset(os.path.join(path, "*.tar")) as data:
+            self.assertEqual((data.info.n_left_out, data.info.left_out), (0, ""))
+
+    def test_many_folders_and_names_are_looked_at_up_to_a_bound(self):
+        path = self.make("many", {"0.tar": self.tar(b"1"), **{f"s{i:03}/1.tar": b"" for i in range(70)}})
+        with self.assertWarnsRegex(UserWarning, "^at least 64 files in the folders below"), penstock.Dataset(path) as data:
+            self.assertEqual(data.info.n_left_out, 64)
+
+    def test_parquet_files_of_a_folder_too(self):
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            self.skipTest("pyarrow is not installed")
+        path = self.make("tables", {"readme.md": b"", "s/.x.parquet": b""})
+        parquet.write_table(pyarrow.table({"x": [1]}), os.path.join(path, "a.parquet"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.pack(path, self.path("out"))
+        for name in ("s/b.parquet", "t/b.parquet", "B.PARQUET"):
+            self.make("tables", {name: b""})
+        parquet.write_table(pyarrow.table({"x": [1]}), os.path.join(path, "s/b.parquet"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data, _ = self.pack(path, self.path("out"), overwrite=True)
+        self.assertEqual(len(data), 1)
+        self.assertEqual([str(warning.message) for warning in caught],
+                         [self.CASED.format(path=path, first="B.PARQUET"),
+                          self.NESTED.format(n=2, s="s", path=path, are="are", the="the first ", first="s/b.parquet", do="pack", folder="s")])
+        self.assertEqual({warning.filename for warning in caught}, {__file__})
+        self.assertEqual(len(self.pack(os.path.join(path, "s"), self.path("sub"))[0]), 1)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ MAX_FIELDS = 64
 MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
+LEFT_OUT_SIZE = 512
 MAX_MASK_SIDE = 65535
 BUDGET_VERSION = 1
 MAX_BUCKETS = 1024
@@ -702,6 +703,7 @@ class DatasetInfo(Structure):
         ("has_checksums", c_uint32),
         ("n_files", c_uint32),
         ("n_left_out", c_uint64),
+        ("left_out", c_char * 512),
     ]
 
 

@@ -24,7 +24,8 @@ _FACTS = {code: name for name, code in _c.NAMES["column_fact"].items()}
 @dataclasses.dataclass(frozen=True)
 class DatasetInfo:
     """The numbers of a whole data set. identity: a digest of schema and content, the same for any sharding. n_left_out: of a
-    folder of images, those next to its class folders: they are no samples, as for ImageFolder."""
+    folder of images, those next to its class folders: they are no samples, as for ImageFolder. Of folders of tar archives,
+    TFRecord files, Megatron-LM's pairs or arrays: what left_out says, a sentence about files of the format that are not read."""
     n_samples: int
     n_shards: int
     bytes: int
@@ -34,6 +35,7 @@ class DatasetInfo:
     format: str = "pstk"
     has_checksums: bool = True  # of each sample; False: loaders cannot find damaged content
     n_left_out: int = 0
+    left_out: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +78,11 @@ class Catalog(NamedTuple):
     columns: tuple[ColumnInfo, ...]
 
     def warn_of_left_out(self, path: str) -> None:
-        """Warn of images next to class folders, in the words of `penstock pack`, outside of the package."""
+        """Warn of files that are left out, in the words of `penstock pack`, outside of the package."""
         n = self.info.n_left_out
-        if n:
+        if self.info.left_out:
+            warnings.warn(self.info.left_out, stacklevel=level_outside())
+        elif n:
             s, are = ("", "is") if n == 1 else ("s", "are")
             warnings.warn(f"{n} image{s} next to the class folders of {path} {are} left out, as ImageFolder does",
                           stacklevel=level_outside())
@@ -116,7 +120,8 @@ def of(handle: c_void_p) -> Catalog:
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
     info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
-                       names, raw.format.decode(), raw.has_checksums == 1, raw.n_left_out)
+                       names, raw.format.decode(), raw.has_checksums == 1, raw.n_left_out,
+                       raw.left_out.decode(errors="replace"))
     fields = tuple(_field(handle, i) for i in range(raw.n_fields))
     n_columns = _c.lib.pstk_dataset_n_columns(handle)
     return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))

@@ -346,7 +346,8 @@ def _joined(catalogs: Sequence[Catalog]) -> Catalog:
     identity = hashlib.sha256("\n".join(info.identity for info in infos).encode()).hexdigest()[:32]
     info = catalog.DatasetInfo(sum(info.n_samples for info in infos), sum(info.n_shards for info in infos),
                                sum(info.bytes for info in infos), identity, max(info.format_version for info in infos),
-                               (), "mixture", all(info.has_checksums for info in infos), sum(info.n_left_out for info in infos))
+                               (), "mixture", all(info.has_checksums for info in infos), sum(info.n_left_out for info in infos),
+                               "; ".join(info.left_out for info in infos if info.left_out))
     return catalog.Catalog(info, tuple(fields), ())
 
 

@@ -411,8 +411,9 @@ static void look(struct patient *patient)
     char ignored[IGNORED_SIZE];
     if (ignored_tables(patient->path, info->format, ignored) > 0)
         find(patient->checkup, "ignored", FINDING_NOTE, "%s", ignored);
-    if (*ignored_images(info->n_left_out, ignored))
-        find(patient->checkup, "left out", FINDING_NOTE, "%s", ignored);
+    const char *left_out = ignored_files(info, ignored);
+    if (*left_out)
+        find(patient->checkup, "left out", FINDING_NOTE, "%s", left_out);
     const uint64_t n_bad = look_at_files(patient);
     look_at_storage(patient);
     if (info->n_samples == 0)

@@ -221,6 +221,7 @@ static int print_json(struct info *all)
     json_put_text(object, "ignored",
                   ignored_tables(all->path, info->format, ignored) > 0 ? ignored : NULL);
     json_put_count(object, "n_left_out", info->n_left_out);
+    json_put_text(object, "left_out", info->left_out[0] ? info->left_out : NULL);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
         json_put(object, "kept", passthrough_json(&all->passthrough));
@@ -383,8 +384,9 @@ static void print_text(const struct info *all)
         print_line("note", note);
     if (ignored_tables(all->path, info->format, ignored) > 0)
         print_line("ignored", ignored);
-    if (*ignored_images(info->n_left_out, ignored))
-        print_line("left out", ignored);
+    const char *left_out = ignored_files(info, ignored);
+    if (*left_out)
+        print_line("left out", left_out);
     const int width = width_of_names(dataset);
     printf("\n  %-*s  %-12s  %10s  %10s  details\n", width, "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {

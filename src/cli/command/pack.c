@@ -674,7 +674,10 @@ static int finish(struct pack *pack)
 static void say_left_out(const struct pack *pack)
 {
     char formats[FORMATS_TEXT];
-    ignored_say_images(pack->tree.n_left_out, pack->src);
+    if (pack->records.dataset)
+        ignored_say_files(&pack->records.info, pack->src);
+    else
+        ignored_say_images(pack->tree.n_left_out, pack->src);
     uint64_t n = pack->tree.foreign.n;
     if (n)
         message_say(

@@ -7,6 +7,7 @@
 #include <penstock/format.h>
 
 #include "command.h"
+#include "option/ignored.h"
 #include "option/machine.h"
 #include "option/opening.h"
 #include "option/options.h"
@@ -167,6 +168,7 @@ static struct pstk_dataset_info find_info(const char *path, const struct verify 
         pstk_dataset_get_field(dataset, i, NULL, &stats);
         *n_damaged += stats.n_damaged;
     }
+    ignored_say_files(&info, path);
     pstk_dataset_close(&dataset);
     return info;
 }

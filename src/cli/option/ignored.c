@@ -68,8 +68,19 @@ void ignored_say_images(uint64_t n, const char *path)
                     n == 1 ? "is" : "are");
 }
 
-const char *ignored_images(uint64_t n, char text[IGNORED_SIZE])
+void ignored_say_files(const struct pstk_dataset_info *info, const char *path)
 {
+    if (info->left_out[0])
+        message_say("%s", info->left_out);
+    else
+        ignored_say_images(info->n_left_out, path);
+}
+
+const char *ignored_files(const struct pstk_dataset_info *info, char text[IGNORED_SIZE])
+{
+    const uint64_t n = info->n_left_out;
+    if (info->left_out[0])
+        return info->left_out;
     text[0] = 0;
     if (n)
         snprintf(text, IGNORED_SIZE, IMAGES, (unsigned long long)n, n == 1 ? "" : "s", "", "",

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ignored: tables and images at the top of a folder of images, which a data set of the format
- * folder does not read. */
+/* ignored: files of a data set's folder that it does not read: tables and images at the top of a
+ * folder of images, and what pstk_dataset_info.left_out says. */
 #ifndef PSTK_CLI_IGNORED_H
 #define PSTK_CLI_IGNORED_H
+
+#include <penstock/format.h>
 
 #include <stdint.h>
 
@@ -13,7 +15,10 @@
 uint32_t ignored_tables(const char *path, const char *format, char text[IGNORED_SIZE]);
 /* Print a message if n > 0 images lie next to the class folders of `path`. */
 void ignored_say_images(uint64_t n, const char *path);
-/* Write the same as a sentence, without the path. Returns `text`; "": there are none. */
-const char *ignored_images(uint64_t n, char text[IGNORED_SIZE]);
+/* Print a message if files of the data set are left out: such images, or others. */
+void ignored_say_files(const struct pstk_dataset_info *info, const char *path);
+/* Return the same as a sentence, of images without the path, which may lie in `text`; "": there are
+ * none. */
+const char *ignored_files(const struct pstk_dataset_info *info, char text[IGNORED_SIZE]);
 
 #endif

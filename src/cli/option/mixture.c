@@ -95,6 +95,8 @@ static int add_info(struct pstk_dataset *dataset, int is_first, struct pstk_data
         info->n_shards += one.n_shards;
         info->bytes += one.bytes;
         info->n_left_out += one.n_left_out;
+        if (!info->left_out[0])
+            memcpy(info->left_out, one.left_out, sizeof info->left_out);
         return r < 0 ? r : keep_alike(dataset, one.n_fields, fields, &info->n_fields);
     }
     *info = one;

@@ -285,7 +285,7 @@ static int look_at_mixture(struct pipeline *pipeline)
 
 void pipeline_say_left_out(const struct pipeline *pipeline)
 {
-    ignored_say_images(pipeline->info.n_left_out, pipeline->path);
+    ignored_say_files(&pipeline->info, pipeline->path);
 }
 
 int pipeline_look(struct pipeline *pipeline, const char *path)

@@ -495,6 +495,7 @@ const struct pstk__format pstk__format_arrays = {
     .name = MIXED,
     .needs = ".npy, .npz or .safetensors arrays",
     .files = ".npy, .npz or .safetensors file",
+    .names = ".npy .npz .safetensors",
     .checksum = PSTK__CHECKSUM_NONE,
     .probe = arrays_probe,
     .open = arrays_open,

@@ -377,6 +377,7 @@ static int megatron_parse(const struct pstk__source *source, const struct pstk__
 const struct pstk__format pstk__format_megatron = {
     .name = "megatron",
     .needs = "the .idx and .bin of Megatron-LM",
+    .names = ".idx",
     .file = ".bin file",
     .checksum = PSTK__CHECKSUM_NONE,
     .probe = megatron_probe,

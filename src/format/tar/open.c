@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define PACKED_NAMES ".tar.gz .tgz .tar.zst .tar.zstd"
+#define PLAIN_NAMES ".tar"
 #define SCANNER(names, is_packed)                                                                  \
     {                                                                                              \
         .format = &pstk__format_tar, .version = 6, .wanted = (names),                              \
@@ -38,7 +39,7 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
  * same archives. */
 enum { PLAIN, PACKED, N_SCANNERS };
 static const struct pstk__scanner scanners[N_SCANNERS] = {
-    [PLAIN] = SCANNER(".tar", 0),
+    [PLAIN] = SCANNER(PLAIN_NAMES, 0),
     [PACKED] = SCANNER(PACKED_NAMES, 1),
 };
 
@@ -388,6 +389,7 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__sampl
 const struct pstk__format pstk__format_tar = {
     .name = "tar",
     .needs = ".tar, .tar.gz or .tar.zst archives of samples",
+    .names = PLAIN_NAMES " " PACKED_NAMES,
     .file = "archive",
     .checksum = PSTK__CHECKSUM_NONE,
     .probe = tar_probe,

@@ -21,6 +21,8 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
     return n >= PSTK__TFRECORD_HEAD && pstk__tfrecord_head(head, &length);
 }
 
+#define NAMED_NAMES ".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*]"
+#define SHARD_NAMES "*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*"
 #define PACKED_NAMES                                                                               \
     ".tfrecord.gz .tfrecords.gz .tfrec.gz *.tfrecord-*-of-*.gz .tfrecord.zst .tfrecords.zst"
 #define SCANNER(names, packed_names)                                                               \
@@ -36,9 +38,9 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
  * where the first of these files begins with a record; and those that a path names itself. */
 enum { NAMED, PACKED, SHARDS, ANY };
 static const struct pstk__scanner scanners[] = {
-    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*]", PACKED_NAMES),
+    [NAMED] = SCANNER(NAMED_NAMES, PACKED_NAMES),
     [PACKED] = SCANNER(PACKED_NAMES, NULL),
-    [SHARDS] = SCANNER("*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*", NULL),
+    [SHARDS] = SCANNER(SHARD_NAMES, NULL),
     [ANY] = SCANNER("*", NULL),
 };
 
@@ -312,6 +314,8 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
 const struct pstk__format pstk__format_tfrecord = {
     .name = "tfrecord",
     .needs = "TFRecord files",
+    .names = NAMED_NAMES " " PACKED_NAMES,
+    .other_names = SHARD_NAMES,
     .file = "TFRecord file",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .probe = tfrecord_probe,

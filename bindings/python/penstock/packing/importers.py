@@ -479,6 +479,32 @@ def _check_rivals(path: str, tables: list[str], known: str | None) -> None:
                         f"without them; must be of one format ({way})")
 
 
+def _names(path: str) -> tuple[list[str], list[str]]:
+    """The names of Parquet files and of folders in a folder, sorted; those that begin with a dot are none."""
+    try:
+        entries = sorted((entry for entry in os.scandir(path) if not entry.name.startswith(".")), key=lambda entry: entry.name)
+    except OSError:
+        return [], []
+    tables = [entry.name for entry in entries if entry.name.lower().endswith(".parquet")]
+    return tables, [entry.name for entry in entries if not entry.name.lower().endswith(".parquet") and entry.is_dir()]
+
+
+def _say_left_out(names: list[str], where: str, why: str) -> None:
+    if names:
+        s, are, the = ("", "is", "") if len(names) == 1 else ("s", "are", "the first ")
+        warnings.warn(f"{len(names):,} file{s} {where} {are} left out, {the}{names[0]}: {why}", stacklevel=level_outside())
+
+
+def _warn_of_left_out(path: str) -> None:
+    """Warn of Parquet files of a folder that are not packed, as src/format/left_out.c says of others."""
+    tables, folders = _names(path)
+    nested = [os.path.join(folder, name) for folder in folders[:64] for name in _names(os.path.join(path, folder))[0]]
+    _say_left_out([name for name in tables if not name.endswith(".parquet")], f"in {path}",
+                  "its name ends in letters of another case than those that are read (rename it)")
+    _say_left_out(nested, f"in the folders below {path}", "only files right in it are read (move them there, or pack its folder "
+                  f"{os.path.dirname(nested[0])} alone)" if nested else "")
+
+
 def _opened_folder(path: str) -> Any:
     def has(name: str) -> bool:
         return os.path.exists(os.path.join(path, name))
@@ -499,6 +525,7 @@ def _opened_folder(path: str) -> Any:
         return Dataset(path)
     if files:
         _check_rivals(path, files, found)
+        _warn_of_left_out(path)
         return ParquetFiles(files)
     return InPlace(path) if _is_read_in_place(found) else ImageFolder(path)
 
