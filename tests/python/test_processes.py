@@ -117,6 +117,11 @@ class Failures(Case):
             self.assertIn(words, str(error))
             self.assertEqual(error.sample_id, 5)
 
+    def test_an_array_that_masks_values_is_refused(self):
+        error = self.message(self.of_arrays(own.masks_one, processes=1))
+        self.assertIn("masks 1 of 72 values; must have none masked (return array.filled(VALUE))", str(error))
+        self.assertEqual(error.sample_id, 5)
+
     def test_a_process_that_dies_is_reported_with_its_signal(self):
         for function, words in ((own.dies, "was killed by signal 11 (SIGSEGV)"), (own.ends, "ended with exit status 3"),
                                 (own.writes_past, "was killed by signal 11"),

@@ -224,6 +224,10 @@ class Maker:
         if result.shape != rows.shape or result.dtype != rows.dtype:
             raise ValueError(f"the function returned an array of shape {result.shape} and dtype {result.dtype}; must "
                              f"be of shape {rows.shape} and dtype {rows.dtype}")
+        ma = sys.modules.get("numpy.ma")
+        if ma is not None and isinstance(result, ma.MaskedArray) and ma.is_masked(result):
+            raise ValueError(f"the function returned an array that masks {int(ma.count_masked(result))} of {result.size} values; "
+                             "must have none masked (return array.filled(VALUE))")
 
     def make(self, request: bytearray) -> None:
         (_, number, dtype, n_dims, _, _, *rest) = REQUEST.unpack_from(request)
