@@ -593,6 +593,57 @@ class Columns(Case):
             rows = quiet(eval(code, {"table": table}), self.path("table"), overwrite=True)
             self.assertEqual(list(rows), [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
 
+    def test_an_arrow_batch_or_array_is_refused_with_what_to_give(self):
+        """[i] of a batch is column i: as many rows as columns would be packed as samples."""
+        pa = optional("pyarrow")
+        batch, array = pa.record_batch({"a": [1, 2], "b": ["x", "y"]}), pa.array([1, 2])
+        said = str(self.assert_says("value is an Arrow RecordBatch", quiet, batch, self.path("no")))
+        for code in ("batch.to_pylist()", "batch.to_pandas()"):
+            self.assertIn(code, said)
+            rows = quiet(eval(code, {"batch": batch}), self.path("batch"), overwrite=True)
+            self.assertEqual(list(rows), [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+        for value in (array, pa.chunked_array([[1, 2]])):
+            said = str(self.assert_says("value is an Arrow array", quiet, value, self.path("no")))
+            rows = quiet(eval("{'x': array.to_pylist()}", {"array": value}), self.path("batch"), overwrite=True)
+            self.assertIn("{'x': array.to_pylist()}", said)
+            self.assertEqual(list(rows), [{"x": 1}, {"x": 2}])
+
+    def test_a_list_of_names_of_files_is_refused_with_what_to_give(self):
+        np.save(self.path("a.npy"), np.arange(3))
+        np.save(self.path("b.npy"), np.arange(3))
+        for name in ("0.tar", "1.tar", "c.txt", "d.txt", "e.jpg"):
+            open(self.path(name), "w").close()
+        pattern = repr(self.path("*.tar"))
+        for names, word in ((["0.tar", "1.tar"], pattern), (["a.npy", "b.npy"], "pack each file"), (["e.jpg"], "{'image': BYTES}")):
+            paths = [self.path(name) for name in names]
+            for given in (paths, tuple(paths)):
+                said = self.assert_says(f"a list of {len(names)} names of files, the first {paths[0]}", quiet, given, self.path("no"))
+                self.assertIn(word, str(said))
+        for texts in ([self.path("c.txt"), self.path("d.txt")], [self.path("absent.npy")], [self.path("a.npy"), "no file"]):
+            self.assertEqual([row["data"] for row in quiet(texts, self.path("texts"), overwrite=True)], texts)
+        rows = quiet([{"path": self.path("a.npy")}], self.path("texts"), overwrite=True)
+        self.assertEqual(rows[0]["path"], self.path("a.npy"))
+
+    def test_a_list_of_parquet_files_is_packed_by_the_pattern_that_the_message_names(self):
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        for i in range(2):
+            parquet.write_table(pa.table({"n": [i]}), self.path(f"{i}.parquet"))
+        said = str(self.assert_says("names of files", quiet, [self.path("0.parquet"), self.path("1.parquet")], self.path("no")))
+        pattern = eval(re.search("such as ('.*?')", said)[1])
+        self.assertEqual([row["n"] for row in quiet(pattern, self.path("out"))], [0, 1])
+
+    def test_classes_that_class_to_idx_contradicts_give_no_names(self):
+        class Named(list):
+            classes, class_to_idx = ["a", "b"], {"a": 0, "b": 1}
+
+        rows = [{"label": 0}, {"label": 1}]
+        self.assertEqual(quiet(Named(rows), self.path("one")).names, ("a", "b"))
+        Named.class_to_idx = {"a": 1, "b": 0}
+        with self.assertWarnsRegex(UserWarning, "Named: class 'a' is number 0 in `classes` and 1 in `class_to_idx`: .*names=") as caught:
+            self.assertEqual(len(quiet(Named(rows), self.path("two")).names), 0)
+        self.assertEqual(caught.filename, quiet.__code__.co_filename)
+        self.assertEqual(quiet(Named(rows), self.path("three"), names=["b", "a"]).names, ("b", "a"))
+
 
 class WebDataset(Case):
     """Samples as WebDataset gives them: files by their suffix, and keys of its own."""

@@ -98,12 +98,26 @@ def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Seque
     return _Stream(source, field, names, fields)
 
 
+def _contradicts(source: Any, names: Sequence[str]) -> bool:
+    """Does its `class_to_idx` give a name another number than its place in `classes`? Warns then."""
+    numbers = getattr(source, "class_to_idx", None)
+    for number, name in enumerate(names if isinstance(numbers, Mapping) else ()):
+        if name in numbers and numbers[name] != number:
+            warnings.warn(f"{type(source).__name__}: class {name!r} is number {number} in `classes` and {numbers[name]} in "
+                          "`class_to_idx`: no class names are kept (make both alike, or give names= for the labels)",
+                          stacklevel=level_outside())
+            return True
+    return False
+
+
 def names_of(source: Any) -> list[str] | None:
     """Class names of torchvision's data sets, which have them as `classes`; of ours (`names`) and of Hugging Face's (of the one
-    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none, or
-    a target_transform, with a warning."""
+    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none; or, with a warning, a
+    target_transform, or a `class_to_idx` that contradicts them."""
     found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
     if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
+        if _contradicts(source, found):
+            return None
         if getattr(source, "target_transform", None) is None:
             return list(found)
         warnings.warn(f"target_transform of the {type(source).__name__} changes labels: its class names may not fit them, and "

@@ -611,11 +611,32 @@ def _opened_path(path: str) -> Any:
     return _SUFFIXES[suffix](path)
 
 
+def _refuse_file_names(names: Sequence[Any]) -> None:
+    """Refuse a list of names of files that pack takes one by one: it would pack the names, as text."""
+    first = names[0] if names else None
+    if not isinstance(first, str) or not all(isinstance(name, str) and os.path.isfile(name) for name in names[:8]):
+        return
+    suffix = os.path.splitext(first)[1].lower()
+    pattern = os.path.join(os.path.dirname(first), "*" + suffix)
+    if suffix in (".jpg", ".jpeg", ".png"):
+        must = "the path of their folder, or dicts such as {'image': BYTES}"
+    elif suffix == ".parquet" or suffix not in _SUFFIXES and _is_read_in_place(_format_of(pattern)):
+        must = f"a path, or a pattern of paths such as {pattern!r}"
+    elif suffix in _SUFFIXES or _is_read_in_place(_format_of(first)):
+        must = "one path (pack each file, and join what was packed with penstock.merge)"
+    else:
+        return
+    raise SettingsError(f"dataset: value is a list of {len(names):,} names of files, the first {first}, which would be packed as "
+                        f"text; must be {must}; names to be packed are dicts ({{'path': NAME}})")
+
+
 def opened(source: Any) -> Any:
     """Open what pack takes. A path, a dict of columns, or a data set of Hugging Face's becomes map-style;
     others are as they are. An ImageFolder has no samples here: the command packs it."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
+    if isinstance(source, (list, tuple)):
+        _refuse_file_names(source)
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")
     if is_a(source, "datasets", "Dataset"):

@@ -56,9 +56,13 @@ def check_source(source: Any) -> None:
     if is_a(source, "torch.utils.data", "DataLoader"):
         raise TypeError("dataset: value is a DataLoader, whose items are batches; must be its data set "
                         "(loader.dataset)")
-    if is_a(source, "pyarrow", "Table"):
-        raise TypeError("dataset: value is an Arrow table; must be rows or a DataFrame of pandas "
-                        "(table.to_pylist() or table.to_pandas())")
+    for kind in ("Table", "RecordBatch"):  # [i] of them is column i
+        if is_a(source, "pyarrow", kind):
+            name = "table" if kind == "Table" else "batch"
+            raise TypeError(f"dataset: value is an Arrow {kind}; must be rows or a DataFrame of pandas "
+                            f"({name}.to_pylist() or {name}.to_pandas())")
+    if is_a(source, "pyarrow", "Array", "ChunkedArray"):
+        raise TypeError("dataset: value is an Arrow array; must be rows, or a dict of columns ({'x': array.to_pylist()})")
     if is_a(source, "polars", "DataFrame"):
         raise TypeError("dataset: value is a DataFrame of Polars; must be rows (frame.to_dicts())")
     if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
