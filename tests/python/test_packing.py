@@ -323,7 +323,7 @@ class Parallel(Case):
             def __iter__(self):
                 return iter([{"x": 1}, {"x": 2}])
 
-        for promised, said in ((5, "gave 2 samples, and its len is 5: it may have ended early"),
+        for promised, said in ((5, "penstock.pack: the Promising gave 2 samples, and its len is 5: it may have ended early"),
                                (1, "gave 2 samples, and its len is 1: its len is wrong, or samples came twice"), (2, None), (None, None)):
             with self.subTest(promised=promised), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")

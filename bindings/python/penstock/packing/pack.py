@@ -480,7 +480,7 @@ def _warn_of_length(source: Any, n: int) -> None:
         return
     if n != promised:
         s, why = "" if n == 1 else "s", "it may have ended early" if n < promised else "its len is wrong, or samples came twice"
-        warnings.warn(f"penstock.pack: the {kind_of(source)} gave {n:,} sample{s}, and its len is {promised:,}: {why}",
+        warnings.warn(f"penstock.pack: the {type(source).__name__} gave {n:,} sample{s}, and its len is {promised:,}: {why}",
                       stacklevel=4)  # to who calls pack
 
 
