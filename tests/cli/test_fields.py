@@ -110,7 +110,9 @@ def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
     assert "--coco or --voc" in refused("pack", path, world.path("no"), "--coco", "a.json", "--field", "cls=int8")
     folder = world.path("fields-none")
     os.makedirs(folder, exist_ok=True)
-    assert "is none that pack reads record by record" in refused("pack", folder, world.path("no"), "--field", "cls=int8")
+    for option, value in (("--field", "cls=int8"), ("--root-path", folder), ("--split-at", "last")):
+        expect(refused("pack", folder, world.path("no"), option, value), f"{option}: must be left out, except for a data set in another "
+               f"format; {folder} is none that pack reads record by record")
 
 
 @test

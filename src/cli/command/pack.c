@@ -817,9 +817,9 @@ static int run(const struct command *self, int argc, char **argv)
     int status = profile_check(&p.profile);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.profile);
-    if (status == 0 && fields_are_given(&p.fields) && annotated_is_asked(&p.annotated))
-        status =
-            message_usage("--field, --root-path: cannot be given together with --coco or --voc");
+    if (status == 0 && fields_given(&p.fields) && annotated_is_asked(&p.annotated))
+        status = message_usage("%s: cannot be given together with --coco or --voc",
+                               fields_given(&p.fields));
     if (status == 0)
         status = part_settle(&p.part);
     if (status == 0)

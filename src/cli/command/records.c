@@ -50,10 +50,10 @@ int records_open(struct records *records, const char *src, const struct fields *
     if (!format && !is_unknown(err.code))
         return status_refuse(&err, src); /* another way to read SRC may give other labels */
     if (!format || !is_taken(format))
-        return fields_are_given(fields)
-                   ? message_usage("--field, --root-path: for a data set in another format; %s "
-                                   "is none that pack reads record by record",
-                                   src)
+        return fields_given(fields)
+                   ? message_usage("%s: must be left out, except for a data set in another format; "
+                                   "%s is none that pack reads record by record",
+                                   fields_given(fields), src)
                    : 0;
     if (opening_dataset_as(&records->dataset, src, fields, &err) < 0)
         return status_refuse(&err, src);

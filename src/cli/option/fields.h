@@ -94,11 +94,15 @@ static inline int fields_have(int code)
 }
 /* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
 int fields_take(struct fields *fields, int code, const char *text);
-/* 1: one of them was given. */
-static inline int fields_are_given(const struct fields *fields)
+/* Return the first of them that was given, as "--field"; NULL: none was. */
+static inline const char *fields_given(const struct fields *fields)
 {
-    return fields->n || fields->n_first_of || fields->root_path || fields->split_at ||
-           fields->by_content || fields->damaged;
+    return fields->n || fields->n_first_of ? "--field"
+           : fields->root_path             ? "--root-path"
+           : fields->split_at              ? "--split-at"
+           : fields->by_content            ? "--by-content"
+           : fields->damaged               ? "--read-damaged"
+                                           : NULL;
 }
 /* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);
