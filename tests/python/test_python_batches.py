@@ -68,8 +68,8 @@ class Rows(BatchCase):
         one = draws(1)
         self.assertTrue((one == draws(3)).all() and (one == draws(2, n_threads=1)).all())
         self.assertEqual(len({tuple(row) for row in one.tolist()}), N)
-        self.assertFalse((one == draws(1, epoch=1)).any() or (one == draws(1, seed=1)).any())
-        self.assertFalse((one[:16] == draws(1, rank=1, world=2)[:16]).any())
+        self.assertFalse((one == draws(1, order=penstock.Order(epoch=1))).any() or (one == draws(1, seed=1)).any())
+        self.assertFalse((one[:16] == draws(1, ranks=penstock.Ranks(1, 2))[:16]).any())
         with self.loader(self.of_batches(own.batch_draws, (4,), "uint64", processes=1),
                          order=penstock.Order(position=24)) as loader:
             self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())

@@ -501,7 +501,6 @@ p.join()
             (dict(part=2, n_parts=2), "part"),
             (dict(note="a\0"), "note"),
             (dict(names=[1]), "names"),
-            (dict(names=["a", "b", "a"]), "names: value has 'a' twice; must have each class name once (as 'a 2')"),
         ]:
             error = self.assert_says(words, penstock.Writer, self.path(), {"x": "int8"}, **settings)
             self.assertIsInstance(error, penstock.SettingsError)

@@ -146,9 +146,6 @@ class Writer(Hints, Sealed):
             settings.note = text("note", note)
         if names is not None:
             texts = [text("names", name) for name in items("names", names, "a list of class names")]
-            if len(set(texts)) < len(texts):
-                twice = next(name for i, name in enumerate(texts) if name in texts[:i]).decode()
-                raise SettingsError(f"names: value has {twice!r} twice; must have each class name once (as '{twice} 2')")
             settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
         error = errors.new()
         try:
