@@ -189,7 +189,10 @@ static void take_member(struct parse *p, struct pstk__voc_object *object)
         object->truncated = (uint8_t)take_whole(p, 1);
     for (uint32_t i = 0; i < BOX_MEMBERS && !p->failed; i++)
         if (is_at(p, box[i])) {
-            take_number(p, -FLT_MAX, FLT_MAX, &object->box[i]);
+            if (object->seen & 1u << i)
+                fail_value(p, "%s: it comes twice; an object must have one box", p->names);
+            else
+                take_number(p, -FLT_MAX, FLT_MAX, &object->box[i]);
             object->seen |= 1u << i;
         }
 }

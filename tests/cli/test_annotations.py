@@ -767,6 +767,7 @@ def mistakes_in_voc_are_named_with_their_line(world):
                        ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>1e60"), "value is '1e60'"),
                        ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>0x5"), "value is '0x5'"),
                        ("<annotation>%s</annotation>" % good.replace("<truncated>0", "<truncated>2"), "truncated: value is '2'"),
+                       ("<annotation>%s</annotation>" % good.replace("<ymin>", "<xmin>2</xmin><ymin>", 1), "object/bndbox/xmin: it comes twice"),
                        ("<annotation>%s</annotation>" % good.replace("dog", "d" * 300), "object/name: value is longer"),
                        ("<annotation>" + "<x>" * 70, "64 elements in one another"),
                        ('<!DOCTYPE a [<!ENTITY x "y">]><annotation/>', "DOCTYPE")):
