@@ -45,5 +45,7 @@ extern const struct command command_cache;
 
 /* All commands, in the order in which a newcomer needs them; ended by NULL. */
 extern const struct command *const commands[];
+/* Return the command of that name, or NULL. */
+const struct command *command_find(const char *name);
 
 #endif

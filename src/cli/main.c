@@ -9,19 +9,12 @@
 #include <penstock/types.h>
 
 #include "command.h"
+#include "complete.h"
 #include "option/help.h"
 #include "option/options.h"
 #include "ui/message.h"
 
 #define MAX_COMMANDS 32
-
-static const struct command *find(const char *name)
-{
-    for (size_t i = 0; commands[i]; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
 
 static int unknown(const char *name)
 {
@@ -43,7 +36,7 @@ static int help_of(int argc, char **argv)
         help_print_all(stdout);
         return message_finish(STATUS_OK);
     }
-    const struct command *command = find(argv[2]);
+    const struct command *command = command_find(argv[2]);
     if (!command)
         return unknown(argv[2]);
     help_print(stdout, command);
@@ -77,7 +70,9 @@ int main(int argc, char **argv)
         printf("penstock %s\n", pstk_version());
         return message_finish(STATUS_OK);
     }
-    const struct command *command = find(name);
+    if (strcmp(name, "--complete") == 0)
+        return complete(argc - 2, argv + 2);
+    const struct command *command = command_find(name);
     if (!command)
         return unknown(name);
     return command->run(command, argc - 1, argv + 1);

@@ -146,6 +146,32 @@ int options_next(struct options *options)
     return c;
 }
 
+void options_last(struct options *options, struct options_last *last)
+{
+    struct tables tables;
+    const char *word = options->argv[options->argc - 1], *value = NULL;
+    const size_t length = strlen(word);
+    int c;
+    *last = (struct options_last){.row = NULL};
+    opterr = 0;
+    make_tables(&tables, options->command->options);
+    while ((c = getopt_long(options->argc, options->argv, tables.letters, tables.option, NULL)) !=
+           -1) {
+        value = optarg;
+        if (!value || strlen(value) > length || value != word + length - strlen(value))
+            continue;
+        for (const struct option_row *row = options->command->options; row->text; row++)
+            if (row->name && row->code == c)
+                last->row = row;
+        last->value = last->row ? value : NULL;
+    }
+    const char *before = options->argv[optind - 1];
+    last->has_ended = strcmp(before, "--") == 0 && before != word && before != value;
+    last->n_operands = options_n_operands(options);
+    if (last->n_operands > 0 && options->argv[options->argc - 1] == word)
+        last->n_operands--;
+}
+
 int options_operands(struct options *options, int n_min, int n_max, const char *names)
 {
     int n = options_n_operands(options);

@@ -30,6 +30,18 @@ int options_operands(struct options *options, int n_min, int n_max, const char *
 const char *options_operand(const struct options *options, int i);
 int options_n_operands(const struct options *options);
 
+/* The last word of an unfinished command line. */
+struct options_last {
+    const struct option_row *row; /* the option whose value it is, or holds; NULL: no value */
+    const char *value;            /* the value in the word; NULL: no value */
+    int n_operands;               /* operands before it */
+    int has_ended;                /* 1: a word -- ended the options before it */
+};
+
+/* Find what the last word of options->argv is, which is not the first. Any other error is ignored.
+ * The operands come last then, as after options_next. */
+void options_last(struct options *options, struct options_last *last);
+
 struct range {
     uint64_t min, max;
 };
