@@ -3,10 +3,11 @@
 """--help, the man page and the completions of bash, zsh and fish list the options that the parser takes.
 usage: test_pages.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 
-The pages lie next to the command, in pages/. What a shell or groff would check is skipped where it is not
-installed; their lists are compared all the same.
+The man page lies next to the command, in pages/. The shells' completions call `penstock --complete`, whose lists are
+compared. What a shell or groff would check is skipped where it is not installed.
 """
 import os
+import random
 import re
 import shlex
 import shutil
@@ -16,6 +17,8 @@ import sys
 from test_command import COMMANDS, PENSTOCK, Skip, expect, main, run, run_json
 
 PAGES = os.path.join(os.path.dirname(PENSTOCK), "pages")
+STUBS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/cli/pages")
+PATH = os.path.dirname(PENSTOCK) + ":" + os.environ["PATH"]
 TESTS = []
 
 
@@ -41,14 +44,30 @@ def words_of(value):
     return [word for word in words if not re.search("[A-Z]", word)]
 
 
-def complete(*words, cwd=None):
+def complete_lines(*words, cwd=None):
     """What bash offers for the last word."""
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock\n'
               'printf "%s\\n" "${COMPREPLY[@]}"')
-    done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(PAGES, "penstock"), *words],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, timeout=120, check=True)
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(STUBS, "penstock.bash"), *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, timeout=120, check=True,
+                          env={**os.environ, "PATH": PATH})
     expect(done.stderr, b"", words)
-    return done.stdout.decode().split()
+    return done.stdout.decode().splitlines()
+
+
+def complete(*words, cwd=None):
+    return " ".join(complete_lines(*words, cwd=cwd)).split()
+
+
+def candidates(*words):
+    """What `penstock --complete` prints: [(candidate, help or "")]."""
+    out, err = run("--complete", *words)
+    expect(err, "", words)
+    return [tuple((line + "\t").split("\t")[:2]) for line in out.splitlines()]
+
+
+def names(*words):
+    return [name for name, _ in candidates(*words)]
 
 
 # ---- the parser ---------------------------------------------------------------------------------
@@ -117,6 +136,63 @@ def groff_has_no_warning_about_the_man_page(world):
     assert "printed as \\x1b" in text and "| jq '.devices[0]" in text, text
 
 
+# ---- --complete ---------------------------------------------------------------------------------
+
+@test
+def commands_and_options_have_their_help(world):
+    expect(names(""), COMMANDS + ["help", "--help", "--version"])
+    expect(candidates("ve"), [("verify", "read and check everything")])
+    expect(names("help", ""), COMMANDS)
+    for command in COMMANDS:
+        found = candidates(command, "--")
+        expect([name for name, _ in found], ["--help", *("--" + name for name in options_of(command))], command)
+        assert all(text for _, text in found), found
+    letters = [name for name in names("show", "-") if len(name) == 2]
+    assert "-h" in letters and "-o" in letters, letters
+
+
+@test
+def values_are_completed_in_each_way_to_write_them(world):
+    expect(names("bench", "d", "--layout", "nc"), ["nchw"])
+    expect(names("bench", "d", "--layout=nc"), ["--layout=nchw"])
+    expect(names("bench", "--layout="), ["--layout=nhwc", "--layout=nchw"])
+    expect(names("bench", "d", "--layout", "=", "nc"), ["nchw"])  # as bash cuts it
+    expect(names("bench", "d", "--layout", "="), ["nhwc", "nchw"])
+    for word in ("--report", "--trace"):
+        expect(names("bench", word, "x"), [":file"])
+        expect(names("bench", word + "=x"), [":file"])
+    expect(names("top", "--folder", ""), [":directory"])
+    expect(names("show", "-o", ""), [":file"])
+
+
+@test
+def no_option_is_offered_after_two_dashes(world):
+    expect(names("verify", "--", "-"), [":directory"])
+    expect(names("get", world.data, "3", "--", "j"), ["jpg"])
+    assert "--json" in names("bench", "--report", "--", "--"), "the value of an option is no end of the options"
+
+
+@test
+def operands_are_counted_without_options(world):
+    expect(names("column", "--overwrite", "d", "name", ""), [":file"])
+    expect(names("get", "--by-content", world.data, "3", "j"), ["jpg"])
+    expect(names("merge", "a", "b", "c", ""), [":directory"])
+    expect(names("verify", "d", ""), [])
+    expect(names("export", world.data, "out", "--image=j"), ["--image=jpg"])
+
+
+@test
+def words_that_make_no_sense_have_no_candidates(world):
+    rng = random.Random(3)
+    expect(names(), [])
+    for words in (["nonsense", "--"], ["---"], ["=", ":"], ["help", "help", ""], ["get", "/dev/null", "3", ""],
+                  ["bench", "--layout", "--layout", "d", "--nonsense=", "x"], ["bench", "-" + "x" * 100000], ["x"] * 5000):
+        expect(names(*words), [], words[:4])
+    for _ in range(50):
+        words = ["".join(rng.choice("\x01\x7f\n\t%:=\\'$~\u00e4") for _ in range(9)) for _ in range(rng.randrange(1, 5))]
+        expect(names("bench", "-" + words[0], "d", *words)[:1] in ([], [":directory"]), True, words)
+
+
 # ---- bash ---------------------------------------------------------------------------------------
 
 @test
@@ -130,7 +206,10 @@ def bash_completes_commands_options_and_values(world):
         for name, value in options.items():
             if value is None:
                 continue
-            expected = sorted(os.listdir(world.root)) if value == "FILE" else words_of(value)
+            expected = words_of(value)
+            if value in ("FILE", "DIR"):
+                expected = sorted(name for name in os.listdir(world.root)
+                                  if value == "FILE" or os.path.isdir(world.path(name)))
             expect(sorted(complete("penstock", command, "--" + name, "", cwd=world.root)), sorted(expected),
                    (command, name))
     expect(complete("penstock", "bench", "d", "--layout", "nc"), ["nchw"])
@@ -146,11 +225,7 @@ def bash_completes_folders(world):
     os.makedirs(os.path.join(folder, "another"))
     with open(os.path.join(folder, "a file"), "w"):
         pass
-    script = ('source "$1"; COMP_WORDS=(penstock info a); COMP_CWORD=2; _penstock\n'
-              'printf "%s\\n" "${COMPREPLY[@]}"')
-    done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(PAGES, "penstock")],
-                          stdout=subprocess.PIPE, cwd=folder, timeout=120, check=True)
-    expect(sorted(done.stdout.decode().splitlines()), ["a data set", "another"])
+    expect(sorted(complete_lines("penstock", "info", "a", cwd=folder)), ["a data set", "another"])
 
 
 @test
@@ -171,64 +246,13 @@ def bash_completes_what_an_operand_is(world):
 
 # ---- zsh and fish -------------------------------------------------------------------------------
 
-@test
-def zsh_is_given_every_option_and_value(world):
-    text = page("_penstock")
-    assert text.startswith("#compdef penstock\n")
-    cases = dict(re.findall(r"^(\w+)\)\n    _arguments \\\n(.*?)^    ;;$", text, re.M | re.S))
-    expect(list(cases), COMMANDS)
-    for command, case in cases.items():
-        found, operands = {}, []
-        for line in case.strip("\n").split("\n"):
-            words = shlex.split(line.rstrip("\\"))  # a quote left open is an error
-            expect(len(words), 1, line)
-            spec = words[0].replace("\\:", "\0")
-            match = re.fullmatch(r"(?:\(-\w --[\w-]+\)\{-\w\+?,)?--([\w-]+)(=?)\}?\[(?:[^\]\\]|\\.)+\]"
-                                 r"(?::[^:]+:(?:\(([\w ]+)\)|_files| ))?", spec)
-            if re.match(r"[*\d]:", spec):
-                operands.append(spec.rpartition(":")[2])
-                continue
-            assert match, line
-            expect(bool(match[2]), spec.count(":") == 2, line)
-            found[match[1]] = (bool(match[2]), (match[3] or "").split())
-        del found["help"]
-        expect(found, {name: (value is not None, words_of(value))
-                       for name, value in options_of(command).items()}, command)
-        expect(operands, {"get": ["_files -/", " ", "_penstock_fields"], "column": ["_files -/", " ", "_files"],
-                          "doctor": ["_files"], "page": ["_files"], "top": []}.get(command, ["_files -/"]), command)
-
-
-@test
-def fish_is_given_every_option_and_value(world):
-    found = {command: {} for command in COMMANDS}
-    offered = []
-    text = re.sub("^function .*?^end\n", "", page("penstock.fish"), flags=re.M | re.S)
-    for line in text.splitlines():
-        if line.startswith("#"):
-            continue
-        words = shlex.split(line.replace("\\'", "'\"'\"'"))
-        expect(words[:3], ["complete", "-c", "penstock"], line)
-        given = {words[i]: words[i + 1] for i in range(3, len(words) - 1) if words[i] in ("-n", "-a", "-l", "-d")}
-        subcommand = given.get("-n", "").removeprefix("__fish_seen_subcommand_from ")
-        if given.get("-n") == "__fish_use_subcommand":
-            offered += [given["-a"]] if "-a" in given else []
-        elif "-l" in given:
-            found[subcommand][given["-l"]] = ("-x" in words or "-r" in words, given.get("-a", "").split())
-    expect(sorted(offered), sorted(COMMANDS + ["help"]))
-    expect(found, {command: {name: (value is not None, words_of(value))
-                             for name, value in options_of(command).items()} for command in COMMANDS})
-    assert "'__fish_seen_subcommand_from doctor' -F\n" in text
-    places = re.findall(r"_from get; and test \(count \(commandline -opc\)\) -eq (\d)' -a '\((\w+)\)'$", text, re.M)
-    expect(places, [("2", "__fish_complete_directories"), ("4", "__penstock_fields")])
-
-
 def offered_by_fish(world, line, **kwargs):
     """What fish offers for the last word of a line."""
     folder = world.path("fish")
-    script = "source %s; complete -C %s" % (shlex.quote(os.path.join(PAGES, "penstock.fish")), shlex.quote(line))
+    script = "source %s; complete -C %s" % (shlex.quote(os.path.join(STUBS, "penstock.fish")), shlex.quote(line))
     done = subprocess.run(["fish", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env={**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder,
-                               "PATH": os.path.dirname(PENSTOCK) + ":" + os.environ["PATH"]}, timeout=120, **kwargs)
+                               "PATH": PATH}, timeout=120, **kwargs)
     expect(done.stderr, "")
     return [offer.split("\t")[0] for offer in done.stdout.splitlines()]
 
@@ -247,20 +271,23 @@ def fish_completes_what_an_operand_is(world):
     fields = [field["name"] for field in run_json("info", world.data)["fields"]]
     expect(offered_by_fish(world, "penstock get %s " % world.data), [])
     expect(sorted(offered_by_fish(world, "penstock get %s 3 " % world.data)), sorted(fields))
+    expect(offered_by_fish(world, "penstock bench d --layout=nc"), ["--layout=nchw"])
+    expect(offered_by_fish(world, "penstock bench d --report=fi", cwd=folder), ["--report=file"])
+    expect(offered_by_fish(world, "penstock ve"), ["verify"])
 
 
 @test
 def zsh_can_read_its_completion(world):
     if not shutil.which("zsh"):
         raise Skip("zsh is not installed")
-    subprocess.run(["zsh", "-n", os.path.join(PAGES, "_penstock")], timeout=120, check=True)
+    subprocess.run(["zsh", "-n", os.path.join(STUBS, "penstock.zsh")], timeout=120, check=True)
 
 
 @test
 def fish_can_read_its_completion(world):
     if not shutil.which("fish"):
         raise Skip("fish is not installed")
-    subprocess.run(["fish", "--no-execute", os.path.join(PAGES, "penstock.fish")], timeout=120, check=True)
+    subprocess.run(["fish", "--no-execute", os.path.join(STUBS, "penstock.fish")], timeout=120, check=True)
 
 
 if __name__ == "__main__":

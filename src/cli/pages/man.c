@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pages.h"
-
+/* usage: man FILE: write the man page. The build runs it; it is no part of the command. */
 #include <penstock/types.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
@@ -161,7 +161,7 @@ static void put_command(FILE *file, const struct command *command)
     fputc('\n', file);
 }
 
-void write_man(FILE *file)
+static void write_man(FILE *file)
 {
     fputs(".\\\" SPDX-License-Identifier: Apache-2.0\n", file);
     fprintf(file, ".TH PENSTOCK 1 \"\" \"penstock %s\" \"User Commands\"\n", pstk_version());
@@ -169,4 +169,23 @@ void write_man(FILE *file)
     for (size_t i = 0; commands[i]; i++)
         put_command(file, commands[i]);
     fputs(tail, file);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fputs("usage: man FILE\n", stderr);
+        return 2;
+    }
+    FILE *file = fopen(argv[1], "w");
+    if (!file) {
+        perror(argv[1]);
+        return 1;
+    }
+    write_man(file);
+    const int has_failed = ferror(file);
+    if (fclose(file) == 0 && !has_failed)
+        return 0;
+    perror(argv[1]);
+    return 1;
 }
