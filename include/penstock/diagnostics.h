@@ -194,7 +194,9 @@ struct pstk_stats {
     uint64_t n_rows_ahead;
 };
 
-/* Copy the statistics to *stats, up to its size; never blocks. borrows. */
+/* Copy the statistics to *stats, up to its size. It waits for nothing but another thread that asks,
+ * too. The system is asked for cpu_ns and core_wait_ns of the stages again once the last answer is
+ * up to 100 ms old. borrows. */
 PSTK_API int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats *stats);
 
 /* Return what limited (enum pstk_bottleneck) between two calls of pstk_get_stats: the caller

@@ -494,11 +494,12 @@ struct pstk_dataset_info {
     uint32_t n_files;
     /* a folder of images that is read in place: images next to its class folders, which are no
      * samples, as torchvision's ImageFolder leaves them out. Of folders of tar archives, TFRecord
-     * files, Megatron-LM's pairs or arrays: as left_out says. Of other formats 0 */
+     * files, Megatron-LM's pairs or arrays: as left_out says. Of other formats 0. Of a mixture: of
+     * all data sets */
     uint64_t n_left_out;
     /* files of the format that lie in the folders right below, or whose names are not quite as
      * those that are read: a sentence that names the first one and what opens it; "": there are
-     * none */
+     * none. Of a mixture: that of the first data set that has one */
     char left_out[PSTK_LEFT_OUT_SIZE];
 };
 

@@ -11,11 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REST 50 /* times as long as asking the system took, the answer is repeated */
+#define REST 50             /* times as long as asking the system took, the answer is repeated */
+#define MAX_REST 100000000u /* ns; for a thread that was stopped while it asked */
 
 struct pstk__cpu_thread {
     pid_t id; /* 0: a free place */
     clockid_t clock;
+    struct pstk__cpu_time used; /* the last that the system said; it never shrinks */
 };
 
 struct pstk__cpu_times {
@@ -66,13 +68,17 @@ static uint64_t core_wait_of(pid_t id)
     return strtoull(end, NULL, 10);
 }
 
-static void add_thread(struct pstk__cpu_time *to, const struct pstk__cpu_thread *thread)
+/* Where the system does not answer, as without a free descriptor, the last answer stays. */
+static void add_thread(struct pstk__cpu_time *to, struct pstk__cpu_thread *thread)
 {
     struct timespec time;
-    if (clock_gettime(thread->clock, &time) != 0)
-        return;
-    to->cpu_ns += (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-    to->core_wait_ns += core_wait_of(thread->id);
+    if (clock_gettime(thread->clock, &time) == 0)
+        thread->used.cpu_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    const uint64_t core_wait_ns = core_wait_of(thread->id);
+    if (core_wait_ns > thread->used.core_wait_ns)
+        thread->used.core_wait_ns = core_wait_ns;
+    to->cpu_ns += thread->used.cpu_ns;
+    to->core_wait_ns += thread->used.core_wait_ns;
 }
 
 /* With the lock: the place of a thread, or a free one; NULL: there is none. */
@@ -112,7 +118,7 @@ void pstk__cpu_times_leave(struct pstk__cpu_times *times)
 }
 
 /* With the lock. */
-static struct pstk__cpu_time sum_of(const struct pstk__cpu_times *times)
+static struct pstk__cpu_time sum_of(struct pstk__cpu_times *times)
 {
     struct pstk__cpu_time sum = times->ended;
     for (uint32_t i = 0; i < times->capacity; i++)
@@ -137,7 +143,8 @@ struct pstk__cpu_time pstk__cpu_times_read(struct pstk__cpu_times *times)
         return (struct pstk__cpu_time){.cpu_ns = 0};
     pthread_mutex_lock(&times->lock);
     const uint64_t now = pstk__clock_ns();
-    if (!times->last_ns || now - times->last_ns >= REST * times->cost_ns) {
+    const uint64_t rest = REST * times->cost_ns < MAX_REST ? REST * times->cost_ns : MAX_REST;
+    if (!times->last_ns || now - times->last_ns >= rest) {
         times->last = sum_of(times);
         times->last.cpu_ns -= times->begin.cpu_ns;
         times->last.core_wait_ns -= times->begin.core_wait_ns;

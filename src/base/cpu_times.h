@@ -32,8 +32,8 @@ void pstk__cpu_times_leave(struct pstk__cpu_times *times);
 /* Count from now on: what was used before does not count. */
 void pstk__cpu_times_begin(struct pstk__cpu_times *times);
 /* What the threads used since pstk__cpu_times_begin, or ever without it. Asking the system takes
- * some microseconds a thread. An answer is repeated for 50 times as long as it took, so that
- * who asks all the time takes no more than a fiftieth of a core. */
+ * some microseconds a thread. An answer is repeated for 50 times as long as it took, at most
+ * 100 ms, so that who asks all the time takes no more than a fiftieth of a core. */
 struct pstk__cpu_time pstk__cpu_times_read(struct pstk__cpu_times *times);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/left_out.h"
 
+#include "base/utf8.h"
 #include "format/listing.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,8 @@
 /* Of a deep tree that has nothing to do with the data set, so much is looked at: some ms. */
 #define MAX_FOLDERS 64
 #define MAX_NAMES 65536 /* in all folders together */
+#define MAX_CASED 256   /* of names of another case, so many are looked at, */
+#define MAX_OTHER 16    /* and of names of another kind */
 #define SHOWN_PATH 150  /* bytes of a path in the sentence */
 #define SHOWN 80        /* bytes of a name in it */
 
@@ -23,8 +27,16 @@ struct group {
 
 struct look {
     const struct pstk__format *format;
-    char *folders[MAX_FOLDERS]; /* owned */
+    const struct pstk__store *store;
+    const char *path;
+    struct pstk__store_entry top;
+    struct {
+        char *name; /* owned */
+        uint64_t device, inode;
+    } folders[MAX_FOLDERS];
     uint32_t n_folders;
+    uint32_t has_more;                 /* 1: there are more folders */
+    uint32_t n_cased, n_other;         /* names at the top that were looked at */
     uint64_t n_names;                  /* seen below */
     uint64_t n_read;                   /* at the top, with names that are read first */
     struct group cased, other, nested; /* nested: of one folder */
@@ -46,23 +58,51 @@ static int is_other(const struct pstk__format *format, const char *name)
 static int is_folder(const struct look *look, const char *name)
 {
     uint32_t i = 0;
-    while (i < look->n_folders && strcmp(look->folders[i], name) != 0)
+    while (i < look->n_folders && strcmp(look->folders[i].name, name) != 0)
         i++;
     return i < look->n_folders;
 }
 
-/* A pstk__store_name_fn: a name at the top. The folders there were seen before. */
+static int join(char to[PATH_MAX], const char *path, const char *name)
+{
+    const size_t n = strlen(path);
+    const int r = snprintf(to, PATH_MAX, "%s%s%s", path, n && path[n - 1] == '/' ? "" : "/", name);
+    return r > 0 && r < PATH_MAX;
+}
+
+/* 1: there is an entry of that kind below the top. */
+static int lies_there(const struct look *look, const char *name, uint32_t kind,
+                      struct pstk__store_entry *entry)
+{
+    char below[PATH_MAX];
+    return join(below, look->path, name) && look->store->look(look->store, below, entry) == 0 &&
+           entry->kind == kind;
+}
+
+/* 1: the format opens what lies below the top. */
+static int is_of(const struct look *look, const char *name)
+{
+    char below[PATH_MAX];
+    return join(below, look->path, name) && look->format->probe(look->store, below, NULL) > 0;
+}
+
+/* A pstk__store_name_fn: a name at the top. The folders there were seen before. One file that is no
+ * data must not hide others: each is looked at, up to a bound. */
 static int see_top(void *user, const char *name)
 {
     struct look *look = user;
+    struct pstk__store_entry entry;
     if (name[0] == '.')
         return 0;
-    if (pstk__listing_is_wanted(look->format->names, name, 0))
+    if (pstk__listing_is_wanted(look->format->names, name, 0)) {
         look->n_read++;
-    else if (pstk__listing_is_wanted(look->format->names, name, 1) && !is_folder(look, name))
-        add(&look->cased, name);
-    else if (is_other(look->format, name) && !is_folder(look, name))
-        add(&look->other, name);
+    } else if (pstk__listing_is_wanted(look->format->names, name, 1)) {
+        if (look->n_cased++ < MAX_CASED && lies_there(look, name, PSTK__STORE_FILE, &entry))
+            add(&look->cased, name);
+    } else if (is_other(look->format, name) && !is_folder(look, name)) {
+        if (look->n_other++ < MAX_OTHER && is_of(look, name))
+            add(&look->other, name);
+    }
     return 0;
 }
 
@@ -82,50 +122,49 @@ static int see_nested(void *user, const char *name)
 static int see_folder(void *user, const char *name)
 {
     struct look *look = user;
-    look->folders[look->n_folders] = strdup(name);
-    look->n_folders += look->folders[look->n_folders] != NULL;
-    return look->n_folders == MAX_FOLDERS;
-}
-
-static int join(char to[PATH_MAX], const char *path, const char *name)
-{
-    const size_t n = strlen(path);
-    const int r = snprintf(to, PATH_MAX, "%s%s%s", path, n && path[n - 1] == '/' ? "" : "/", name);
-    return r > 0 && r < PATH_MAX;
-}
-
-/* 1: a regular file or a folder of that kind lies below a path. */
-static int lies_in(const struct pstk__store *store, const char *path, const char *name,
-                   uint32_t kind)
-{
     struct pstk__store_entry entry;
-    char file[PATH_MAX];
-    return join(file, path, name) && store->look(store, file, &entry) == 0 && entry.kind == kind;
-}
-
-/* 1: the format opens what lies below a path. */
-static int is_of(const struct pstk__format *format, const struct pstk__store *store,
-                 const char *path, const char *name)
-{
-    char below[PATH_MAX];
-    return join(below, path, name) && format->probe(store, below, NULL) > 0;
+    look->has_more = look->n_folders == MAX_FOLDERS;
+    if (look->has_more || !lies_there(look, name, PSTK__STORE_FOLDER, &entry))
+        return (int)look->has_more;
+    int is_known = entry.device == look->top.device && entry.inode == look->top.inode;
+    for (uint32_t i = 0; i < look->n_folders; i++)
+        is_known |=
+            entry.device == look->folders[i].device && entry.inode == look->folders[i].inode;
+    char *copy = is_known ? NULL : strdup(name);
+    if (copy) {
+        look->folders[look->n_folders].name = copy;
+        look->folders[look->n_folders].device = entry.device;
+        look->folders[look->n_folders++].inode = entry.inode;
+    }
+    return 0;
 }
 
 /* ---- the sentence ---------------------------------------------------------------------------- */
 
-/* Append "N files WHERE PATH are left out, the first NAME: WHY". below: the folder of the first, or
- * "". */
+/* The bytes of a text that are shown, at most `max`: no character is cut. */
+static int shown(const char *text, size_t max)
+{
+    return (int)pstk__utf8_end(text, strnlen(text, max));
+}
+
+/* Append "N files WHERE PATH are left out, the first NAME: WHY"; the path only to what comes first.
+ * below: the folder of the first file, or "". What has no room is counted all the same. */
 static void say(struct pstk__source *source, const struct group *group, const char *below,
                 const char *where, const char *path, const char *why)
 {
+    char text[sizeof source->left_out];
     const size_t used = strlen(source->left_out);
     const int is_one = group->n == 1;
     source->n_left_out += group->n;
-    snprintf(source->left_out + used, sizeof source->left_out - used,
-             "%s%s%llu file%s %s %.*s %s left out, %s%.*s%s%.*s: %s", used ? "; " : "",
-             group->is_part ? "at least " : "", (unsigned long long)group->n, is_one ? "" : "s",
-             where, SHOWN_PATH, path, is_one ? "is" : "are", is_one ? "" : "the first ", SHOWN,
-             below, below[0] ? "/" : "", SHOWN, group->first, why);
+    path = used ? "it" : path;
+    const int n =
+        snprintf(text, sizeof text, "%s%s%llu file%s %s %.*s %s left out, %s%.*s%s%.*s: %s",
+                 used ? "; " : "", group->is_part ? "at least " : "", (unsigned long long)group->n,
+                 is_one ? "" : "s", where, shown(path, SHOWN_PATH), path, is_one ? "is" : "are",
+                 is_one ? "" : "the first ", shown(below, SHOWN), below, below[0] ? "/" : "",
+                 shown(group->first, SHOWN), group->first, why);
+    if (n > 0 && (size_t)n < sizeof text - used)
+        memcpy(source->left_out + used, text, (size_t)n + 1);
 }
 
 static int compare(const void *a, const void *b)
@@ -134,20 +173,21 @@ static int compare(const void *a, const void *b)
 }
 
 /* Count the files in the folders below. */
-static void find_nested(struct look *look, struct pstk__source *source,
-                        const struct pstk__store *store, const char *path)
+static void find_nested(struct look *look, struct pstk__source *source)
 {
     char below[PATH_MAX];
     struct group all = {0};
     const char *first = "";
+    _Static_assert(offsetof(struct look, folders[0].name) == offsetof(struct look, folders),
+                   "folders are compared by their first member");
     qsort(look->folders, look->n_folders, sizeof look->folders[0], compare);
     for (uint32_t i = 0; i < look->n_folders && look->n_names < MAX_NAMES; i++) {
         look->nested = (struct group){0};
-        if (!join(below, path, look->folders[i]) ||
-            store->list(store, below, see_nested, look) < 0 || look->nested.n == 0 ||
-            !is_of(look->format, store, path, look->folders[i]))
+        if (!join(below, look->path, look->folders[i].name) ||
+            look->store->list(look->store, below, see_nested, look) < 0 || look->nested.n == 0 ||
+            !is_of(look, look->folders[i].name))
             continue;
-        first = first[0] ? first : look->folders[i];
+        first = first[0] ? first : look->folders[i].name;
         all.n += look->nested.n;
         if (!all.first[0])
             memcpy(all.first, look->nested.first, sizeof all.first);
@@ -155,10 +195,10 @@ static void find_nested(struct look *look, struct pstk__source *source,
     char why[SHOWN + 100];
     snprintf(why, sizeof why,
              "only files right in it are read (move them there, or open its folder %.*s alone)",
-             SHOWN, first);
-    all.is_part = look->n_names > MAX_NAMES || look->n_folders == MAX_FOLDERS;
+             shown(first, SHOWN), first);
+    all.is_part = look->n_names >= MAX_NAMES || look->has_more;
     if (all.n)
-        say(source, &all, first, "in the folders below", path, why);
+        say(source, &all, first, "in the folders below", look->path, why);
 }
 
 void pstk__left_out_find(struct pstk__source *source, const char *path)
@@ -169,16 +209,18 @@ void pstk__left_out_find(struct pstk__source *source, const char *path)
     if (!format->names || !store->look || !store->list || !store->list_folders ||
         store->look(store, path, &entry) < 0 || entry.kind != PSTK__STORE_FOLDER)
         return;
-    struct look look = {.format = format};
+    struct look look = {.format = format, .store = store, .path = path, .top = entry};
     store->list_folders(store, path, see_folder, &look);
     store->list(store, path, see_top, &look);
-    if (look.cased.n && lies_in(store, path, look.cased.first, PSTK__STORE_FILE))
+    look.cased.is_part = look.n_cased > MAX_CASED;
+    look.other.is_part = look.n_other > MAX_OTHER;
+    if (look.cased.n)
         say(source, &look.cased, "", "in", path,
             "its name ends in letters of another case than those that are read (rename it)");
-    if (look.other.n && look.n_read && is_of(format, store, path, look.other.first))
+    if (look.other.n && look.n_read)
         say(source, &look.other, "", "in", path,
             "files with names of another kind are read (open it by its own name or a pattern)");
-    find_nested(&look, source, store, path);
+    find_nested(&look, source);
     for (uint32_t i = 0; i < look.n_folders; i++)
-        free(look.folders[i]);
+        free(look.folders[i].name);
 }

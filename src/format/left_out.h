@@ -7,7 +7,8 @@
 #include "format/format.h"
 
 /* Count them in source->n_left_out, and say so in source->left_out, if `path` is a folder of a
- * format with names. Looks one level deep, and at a bounded number of names. */
+ * format with names. Looks one level deep: at all names at the top,
+ * and at a bounded number of those below. */
 void pstk__left_out_find(struct pstk__source *source, const char *path);
 
 #endif

@@ -25,7 +25,7 @@
 #include <penstock/diagnostics.h>
 
 #define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with its 0 */
-#define PSTK__STATUS_FILE_VERSION 1u
+#define PSTK__STATUS_FILE_VERSION 2u
 #define PSTK__STATUS_FILE_SIZE 4096u    /* of the file */
 #define PSTK__STATUS_FILE_ANSWER 1024u  /* where the answer begins */
 #define PSTK__STATUS_FILE_STATS 1024u   /* room for struct pstk_stats in an answer, */

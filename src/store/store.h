@@ -62,7 +62,7 @@ struct pstk__store {
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                 void *user);
     /* The same of its folders alone, without a look at each entry. Where the directory does not say
-     * what an entry is, as of a link, only the first 256 are looked at. NULL: as list. */
+     * what an entry is, as of a link, only the first 256 are looked at. NULL: not known. */
     int (*list_folders)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                         void *user);
     /* Nobody wants what is read any more: opens and reads that wait for another program, or make
