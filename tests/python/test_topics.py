@@ -37,6 +37,26 @@ class Moved(unittest.TestCase):
                  "n_device_slots=2 is now in device: device=penstock.Device('cuda:1', n_slots=2)"),
                 ({"copy": True}, "copy=True is now in device: device=penstock.Device('cpu', copy=True)"),
                 ({"bad_sample": "replace", "on_bad_sample": print}, "on_bad_sample=print is now in bad_sample: bad_sample=print"),
+                ({"on_bad_sample": print}, "on_bad_sample=print is now in bad_sample: bad_sample=print, which replaces bad samples"),
+                ({"ranks": "auto", "compare_ranks": False},
+                 "compare_ranks=False is now in ranks: ranks=penstock.Ranks('auto', compare=False)"),
+                ({"ranks": penstock.Ranks(1, 4), "compare_ranks": False}, "compare_ranks=False is now in ranks: "
+                 "ranks=RANKS._replace(compare=False), of the RANKS that are given"),
+                ({"rank": None, "world": None}, "rank=None and world=None are now in ranks: leave them out"),
+                ({"global_batch_size": None}, "global_batch_size=None is now in batch_size: leave it out"),
+                ({"uneven": False}, "uneven=False is now in batch_size: leave it out"),
+                ({"uneven": True}, "uneven=True is now in batch_size: batch_size=penstock.GlobalBatch(ROWS, uneven=True)"),
+                ({"batch_size": penstock.GlobalBatch(8), "uneven": True},
+                 "uneven=True is now in batch_size: batch_size=penstock.GlobalBatch(8, uneven=True)"),
+                ({"order": penstock.Order("windowed", block=8), "epoch": 3},
+                 "epoch=3 is now in order: order=penstock.Order('windowed', block=8, epoch=3)"),
+                ({"device": penstock.Device("cuda:1", n_slots=3), "copy": True},
+                 "copy=True is now in device: device=penstock.Device('cuda:1', n_slots=3, copy=True)"),
+                ({"memory": penstock.Memory(n_slots=4), "max_pixels": 5},
+                 "max_pixels=5 is now in memory: memory=penstock.Memory(n_slots=4, max_pixels=5)"),
+                ({"order": "windowed", "strands": 4, "ways": 4},
+                 "strands=4 and ways=4 are now in order: order=penstock.Order('windowed', ways=4)"),
+                ({"on_bad_sample": None}, "on_bad_sample=None is now in bad_sample: leave it out"),
                 ({"fields": {"cls": "int32"}}, "fields={'cls': 'int32'} is now in foreign: "
                  "foreign=penstock.Foreign(fields={'cls': 'int32'})"),
                 ({"stream": lambda: 3}, "stream=... is now in device: device=penstock.Device('cpu', stream=...)")):
@@ -68,6 +88,8 @@ class Moved(unittest.TestCase):
         self.assertEqual(refused(penstock.Dataset, split_at="last"),
                          "Dataset: split_at='last' is now in foreign: foreign=penstock.Foreign(split_at='last')")
         self.assertIn("foreign=penstock.Foreign(fields={'i': 'int8'})", refused(penstock.Dataset, fields={"i": "int8"}))
+        self.assertEqual(refused(penstock.Dataset, fields=["i"], damaged="accept"),
+                         "Dataset: damaged='accept' is now in foreign: foreign=penstock.Foreign(damaged='accept')")
         self.assertEqual(refused(penstock.pack, path="x", by_content=True),
                          "pack: by_content=True is now in foreign: foreign=penstock.Foreign(by_content=True)")
         with self.assertRaisesRegex(penstock.SettingsError, "foreign: value has damaged='accept'; must have .* .give penstock.pack"):

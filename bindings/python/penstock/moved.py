@@ -2,6 +2,8 @@
 """Arguments that are members of a topic: what to write for them."""
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
@@ -10,7 +12,7 @@ __all__ = ["refusal", "spelling"]
 
 class _Topic(NamedTuple):
     """maker: the class that has the members; "": the argument takes the value itself. members: {former argument: member}.
-    positions: those that stand first, by position."""
+    positions: members that may stand first, by position."""
 
     maker: str
     members: Mapping[str, str]
@@ -26,10 +28,10 @@ _FOREIGN = _Topic("Foreign", _same("fields", "cache_path", "cache_size", "root_p
 # By function: {argument: its topic}.
 _TOPICS: dict[str, dict[str, _Topic]] = {
     "Loader": {
-        "batch_size": _Topic("GlobalBatch", {"global_batch_size": "rows", "uneven": "uneven"}, ("global_batch_size",)),
+        "batch_size": _Topic("GlobalBatch", {"global_batch_size": "rows", "uneven": "uneven"}, ("rows",)),
         "device": _Topic("Device", {"n_device_slots": "n_slots", "stream": "stream", "copy": "copy", "measure_device": "measure"},
                          ("device",)),
-        "order": _Topic("Order", {**_same("epoch", "position", "ways", "block", "window", "samples_per_epoch"), "strands": "ways"}, ("order",)),
+        "order": _Topic("Order", {**_same("epoch", "position", "ways", "block", "window", "samples_per_epoch"), "strands": "ways"}, ("kind",)),
         "ranks": _Topic("Ranks", {**_same("rank", "world", "local_rank", "local_world"), "compare_ranks": "compare"},
                         ("rank", "world", "local_rank", "local_world")),
         "memory": _Topic("Memory", _same("n_slots", "max_batch_size", "max_memory", "io_memory", "index_memory", "max_pixels",
@@ -47,34 +49,64 @@ _TOPICS: dict[str, dict[str, _Topic]] = {
 def _shown(value: Any) -> str:
     """A value as a program would write it, where that is short."""
     text = str(value.__name__) if callable(value) and hasattr(value, "__name__") else repr(value)
-    return "..." if len(text) > 60 or text[:1] == "<" else text
+    return "..." if len(text) > 60 or text[:1] == "<" or inspect.ismethod(value) else text
 
 
-def _call(topic: _Topic, keywords: Mapping[str, Any]) -> str:
-    """The topic with the members that were given."""
-    given = {name: _shown(value) for name, value in keywords.items() if name in topic.members or name in topic.positions}
+def _is_default(topic: _Topic, member: str, value: Any) -> bool:
+    """Does the value mean what leaving it out means?"""
     if not topic.maker:
-        return next(iter(given.values()))
-    if list(given.items()) == [("rank", "'auto'")]:
+        return value is None
+    from . import ranks, topics
+    maker = ranks.Ranks if topic.maker == "Ranks" else getattr(topics, topic.maker)
+    default = inspect.signature(maker).parameters[member].default
+    return value is None if default is inspect.Parameter.empty else type(value) is type(default) and value == default
+
+
+def _own(argument: str, topic: _Topic, value: Any) -> dict[str, Any]:
+    """The members of what the argument itself was given."""
+    from .topics import Topic
+    if isinstance(value, Topic):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)  # type: ignore[arg-type]
+                if getattr(value, field.name) != field.default}
+    if value is None or argument == "batch_size":
+        return {}
+    return {topic.positions[0]: value} if topic.positions else {}
+
+
+def _call(argument: str, topic: _Topic, moved: Mapping[str, Any], keywords: Mapping[str, Any]) -> str:
+    """The topic with the members that were given. moved: those of former arguments."""
+    if not topic.maker:
+        return _shown(next(iter(moved.values()))) + ("" if keywords.get("bad_sample") == "replace" else ", which replaces bad samples")
+    given = keywords.get(argument)
+    if topic.maker == "Ranks" and isinstance(given, tuple):
+        return f"RANKS._replace({', '.join(f'{name}={_shown(value)}' for name, value in moved.items())}), of the RANKS that are given"
+    members = {**_own(argument, topic, given), **moved}
+    if members == {"rank": "auto"}:
         return "'auto'"
-    if topic.positions == ("device",):
-        given = {"device": "'cpu'", **given}
+    missing = {"device": "'cpu'", "rows": "ROWS"}
     first = []
     for name in topic.positions:
-        if name not in given:
+        if name not in members and name not in missing:
             break
-        first.append(given.pop(name))
-    return f"penstock.{topic.maker}({', '.join([*first, *(f'{topic.members[name]}={value}' for name, value in given.items())])})"
+        first.append(_shown(members.pop(name)) if name in members else missing[name])
+    return f"penstock.{topic.maker}({', '.join([*first, *(f'{name}={_shown(value)}' for name, value in members.items())])})"
 
 
 def refusal(function: str, keywords: Mapping[str, Any]) -> Optional[str]:
     """Return the message for arguments that are members of a topic, with the values that were given; None: there are none."""
+    if function == "Dataset" and not isinstance(keywords.get("fields"), Mapping):  # names, which it still takes
+        keywords = {name: value for name, value in keywords.items() if name != "fields"}
     said = []
     for argument, topic in _TOPICS.get(function, {}).items():
-        wrong = [f"{name}={_shown(value)}" for name, value in keywords.items() if name in topic.members]
-        if wrong:
-            said.append(f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} now in {argument}: "
-                        f"{argument}={_call(topic, keywords)}")
+        wrong = {name: value for name, value in keywords.items() if name in topic.members}
+        if not wrong:
+            continue
+        moved = {topic.members[name]: value for name, value in wrong.items()
+                 if not _is_default(topic, topic.members[name] or name, value)}
+        one = len(wrong) == 1
+        must = f"{argument}={_call(argument, topic, moved, keywords)}" if moved else f"leave {'it' if one else 'them'} out"
+        said.append(f"{' and '.join(f'{name}={_shown(value)}' for name, value in wrong.items())} {'is' if one else 'are'} now in "
+                    f"{argument}: {must}")
     return f"{function}: {'; '.join(said)}" if said else None
 
 

@@ -226,11 +226,11 @@ def _completed(rank: Any, world: Any, local_rank: Any, local_world: Any) -> Rank
 
 def chosen(ranks: Any) -> Ranks:
     """Return the ranks that a loader's argument chooses. Call it from Loader.__init__: the warning points at its caller."""
-    if ranks is None:
+    if ranks is None or isinstance(ranks, Ranks) and ranks.source == "alone":  # Ranks() says no rank, either
         warning = passed_over()
         if warning is not None:
             warnings.warn(warning, stacklevel=4)  # to who opens the loader
-        return ALONE
+        return ALONE if ranks is None else ranks
     if isinstance(ranks, str) and ranks == "auto":
         return find()
     if not isinstance(ranks, Ranks):
