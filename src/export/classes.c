@@ -56,6 +56,8 @@ int pstk__export_classes_add(struct pstk__export_classes *classes, const char *n
     struct pstk__export_class *class = node ? *node : add_class(classes, &wanted);
     if (!class)
         return PSTK_ENOMEM;
+    if (class->label != label)
+        return PSTK_EEXIST;
     class->n++;
     return 0;
 }

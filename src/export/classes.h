@@ -21,7 +21,8 @@ struct pstk__export_classes {
     size_t n, room;
 };
 
-/* Count a sample of a class, whose name has `size` bytes. 0 or ENOMEM. O(log n). */
+/* Count a sample of a class, whose name has `size` bytes. 0, ENOMEM, or EEXIST: another class has
+ * that name. O(log n). */
 int pstk__export_classes_add(struct pstk__export_classes *classes, const char *name, size_t size,
                              uint64_t label);
 /* The samples whose class readers give another number than its label. Sorts `at` by name. */

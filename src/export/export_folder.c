@@ -367,10 +367,20 @@ static int count_class(struct folder *folder, const struct pstk__export_sample *
         name = name && *name ? name : (const char *)number.data;
         size = strlen(name);
     }
-    const int r =
+    int r =
         number.failed ? PSTK_ENOMEM : pstk__export_classes_add(&folder->classes, name, size, label);
+    if (r == PSTK_EEXIST)
+        r = pstk__export_fail(
+            folder->export, sample, (uint32_t)folder->export->label, PSTK_EINVAL, err,
+            "has class %.60s, whose name or number, %.*s, another class has, too: "
+            "readers of the folder would take both for one (give the classes "
+            "different names, or set label to an empty text: then there are no "
+            "class folders)",
+            (const char *)number.data, size < 60 ? (int)size : 60, name);
+    else if (r < 0)
+        r = pstk__export_no_memory(folder->export, err);
     pstk__bytes_free(&number);
-    return r < 0 ? pstk__export_no_memory(folder->export, err) : 0;
+    return r;
 }
 
 static int add(void *state, const struct pstk__export_sample *sample, struct pstk_error *err)

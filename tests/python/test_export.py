@@ -442,6 +442,17 @@ class Folder(Export):
             self.assertEqual(sorted(named), sorted(names[label] if label < 4 else str(label) for label in labels))
             moved = sum(names.index(name) != label if name in names else True for name, label in zip(named, read))
             self.assertEqual((done.n_renumbered, moved), (n, n), labels)
+        for case, (names, labels, fields) in enumerate(((["3", "a"], [0, 1, 3], {}), (["b", "", "1"], [0, 1, 2], {}),
+                                                        (["a", "a", "b"], [0, 1, 2], {}), (["3", "a"], [0, 1, 3], {"note": "utf8"}))):
+            source, out = self.path(f"alike{case}"), self.path(f"refused{case}")
+            with penstock.Writer(source, {"image": "image", "cls": "int64", **fields}, names=names) as writer:
+                for label in labels:
+                    writer.add(image=image_file(), cls=label, **{field: "x" for field in fields})
+            with self.assertRaisesRegex(penstock.SettingsError, "field cls has class .*another class has, too"):
+                penstock.export(source, to="folder", out=out)
+            self.assertFalse(os.path.exists(out))
+            penstock.export(source, to="folder", out=out, label="")
+            self.assertEqual(sorted(sample["cls"] for sample in penstock.Dataset(out)), labels)
         says = subprocess.run([os.environ["PENSTOCK_COMMAND"], "export", self.path("classes1"), "--to", "folder", self.path("said")],
                               check=True, capture_output=True, text=True).stdout
         self.assertIn("renumbered      3, whose class has another number there", says)

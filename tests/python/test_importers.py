@@ -607,6 +607,13 @@ class Columns(Case):
             rows = quiet(eval("{'x': array.to_pylist()}", {"array": value}), self.path("batch"), overwrite=True)
             self.assertIn("{'x': array.to_pylist()}", said)
             self.assertEqual(list(rows), [{"x": 1}, {"x": 2}])
+        table = pa.table({"a": [1, 2, 3], "b": [4, 5, 6]})
+        batches = table.to_batches(max_chunksize=2)
+        for value in (batches, iter(batches), table.to_reader(), [table, table]):
+            said = str(self.assert_says("the sample is an Arrow", quiet, value, self.path("no")))
+        code = said[said.index("(row for"):said.rindex(")")]
+        rows = quiet(eval(code, {"batches": batches}), self.path("batch"), overwrite=True)
+        self.assertEqual(list(rows), table.to_pylist())
 
     def test_a_list_of_names_of_files_is_refused_with_what_to_give(self):
         np.save(self.path("a.npy"), np.arange(3))
@@ -616,7 +623,7 @@ class Columns(Case):
         pattern = repr(self.path("*.tar"))
         for names, word in ((["0.tar", "1.tar"], pattern), (["a.npy", "b.npy"], "pack each file"), (["e.jpg"], "{'image': BYTES}")):
             paths = [self.path(name) for name in names]
-            for given in (paths, tuple(paths)):
+            for given in (paths, tuple(paths), np.array(paths)):
                 said = self.assert_says(f"a list of {len(names)} names of files, the first {paths[0]}", quiet, given, self.path("no"))
                 self.assertIn(word, str(said))
         for texts in ([self.path("c.txt"), self.path("d.txt")], [self.path("absent.npy")], [self.path("a.npy"), "no file"]):

@@ -611,11 +611,13 @@ def _opened_path(path: str) -> Any:
     return _SUFFIXES[suffix](path)
 
 
-def _refuse_file_names(names: Sequence[Any]) -> None:
-    """Refuse a list of names of files that pack takes one by one: it would pack the names, as text."""
+def _refuse_file_names(source: Any) -> None:
+    """Refuse a list, an array or a column of names of files that pack takes one by one: it would pack the names, as text."""
+    names = list(source[:8])
     first = names[0] if names else None
-    if not isinstance(first, str) or not all(isinstance(name, str) and os.path.isfile(name) for name in names[:8]):
+    if not isinstance(first, str) or not all(isinstance(name, str) and os.path.isfile(name) for name in names):
         return
+    first = str(first)  # not NumPy's
     suffix = os.path.splitext(first)[1].lower()
     pattern = os.path.join(os.path.dirname(first), "*" + suffix)
     if suffix in (".jpg", ".jpeg", ".png"):
@@ -626,7 +628,7 @@ def _refuse_file_names(names: Sequence[Any]) -> None:
         must = "one path (pack each file, and join what was packed with penstock.merge)"
     else:
         return
-    raise SettingsError(f"dataset: value is a list of {len(names):,} names of files, the first {first}, which would be packed as "
+    raise SettingsError(f"dataset: value is a list of {len(source):,} names of files, the first {first}, which would be packed as "
                         f"text; must be {must}; names to be packed are dicts ({{'path': NAME}})")
 
 
@@ -635,7 +637,7 @@ def opened(source: Any) -> Any:
     others are as they are. An ImageFolder has no samples here: the command packs it."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
-    if isinstance(source, (list, tuple)):
+    if isinstance(source, (list, tuple)) or is_array(source) and len(getattr(source, "shape", ())) == 1:  # a Series is one, too
         _refuse_file_names(source)
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")

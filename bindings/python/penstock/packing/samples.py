@@ -134,6 +134,9 @@ def advice_on(samples: Iterable[Any]) -> str:
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
     WebDataset adds to a sample is left out, unless the schema has it."""
+    if is_a(sample, "pyarrow", "Table", "RecordBatch", "Array", "ChunkedArray"):
+        raise SchemaError(f"the sample is an Arrow {type(sample).__name__}; must be a row (of batches, give "
+                          "(row for batch in batches for row in batch.to_pylist()))")
     if _of_webdataset(sample):
         left_out = set(BOOKKEEPING).difference(names or ())
         return {name: value for name, value in sample.items() if name not in left_out}
