@@ -219,21 +219,28 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
     return r;
 }
 
-/* Make the rings of the trace, and write a trace without events, so that a path that cannot be
- * written to is known now: a wrong one is refused, and what the disk refuses is a fallback. */
+/* Make the rings of the trace. */
 static int open_timeline(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    struct pstk__timeline **timeline = &pipeline->trace->timeline;
-    int r = pstk__timeline_check_path("trace_path", s->observe.trace_path, PSTK_STAGE_OPEN, err);
-    if (r == 0)
-        r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers,
-                                s->observe.trace_events, s->observe.trace_path, err);
-    if (r < 0 || !s->observe.trace_path)
-        return r;
+    const int r =
+        pstk__timeline_check_path("trace_path", s->observe.trace_path, PSTK_STAGE_OPEN, err);
+    return r < 0 ? r
+                 : pstk__timeline_open(&pipeline->trace->timeline, pipeline->n_lanes,
+                                       pipeline->n_workers, s->observe.trace_events,
+                                       s->observe.trace_path, err);
+}
+
+/* Write a trace without events, so that a path that cannot be written to is known now: a wrong one
+ * is refused, and what the disk refuses is a fallback. Late, so that a loader that fails to open
+ * leaves the file of the last run. */
+static int write_first_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
     struct pstk_error refused;
+    if (!pipeline->settings.observe.trace_path)
+        return 0;
     pstk_error_init(&refused, sizeof refused);
-    if (pstk__timeline_write(*timeline, NULL, &refused) == 0)
+    if (pstk__timeline_write(pipeline->trace->timeline, NULL, &refused) == 0)
         return 0;
     if (pstk__timeline_path_is_wrong(refused.native))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -265,8 +272,11 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     loader->snapshots = pstk__snapshots_open(pstk__clock_ns());
     if (!loader->snapshots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
-    int r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
-                               &pipeline->stream.partition, pipeline->stream.epochs, start, err);
+    int r = write_first_trace(pipeline, err);
+    if (r < 0)
+        return r;
+    r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
+                           &pipeline->stream.partition, pipeline->stream.epochs, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =

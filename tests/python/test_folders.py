@@ -303,12 +303,17 @@ class LeftOut(Case):
         yield path, 1, self.CASED.format(path=path, first="1.TAR")
         path = self.make("both", {"0.tar": one, "1.Tar": one, "s/1.tar": one})
         yield path, 2, (self.CASED.format(path=path, first="1.Tar") + "; "
-                        + self.NESTED.format(n=1, s="", path=path, are="is", the="", first="s/1.tar", do="open", folder="s"))
+                        + self.NESTED.format(n=1, s="", path="it", are="is", the="", first="s/1.tar", do="open", folder="s"))
         path = self.make("records", {"a.tfrecord": record, "model.data-00000-of-00001": b"no record", "ckpt/model.data-00000-of-00001": b"none"})
         yield path, 0, None
         path = self.make("records2", {"a.tfrecord": record, "train-00000-of-00001": record, "s/train-00000-of-00001": record})
         yield path, 2, (self.OTHER.format(path=path, first="train-00000-of-00001") + "; "
-                        + self.NESTED.format(n=1, s="", path=path, are="is", the="", first="s/train-00000-of-00001", do="open", folder="s"))
+                        + self.NESTED.format(n=1, s="", path="it", are="is", the="", first="s/train-00000-of-00001", do="open", folder="s"))
+        path = self.make("odd_names", {"0.tar": one, "2.TAR": one})
+        os.symlink("nothing", os.path.join(path, "1.TAR"))  # what is no data does not hide what is
+        yield path, 1, self.CASED.format(path=path, first="2.TAR")
+        path = self.make("odd_others", {"a.tfrecord": record, "part-r-00000": record, "eval-10-of-20": b"no record"})
+        yield path, 1, self.OTHER.format(path=path, first="part-r-00000")
         path = self.make("arrays", {"x.npy": self.npy(1, 2), "more/y.npy": self.npy(3)})
         yield path, 1, self.NESTED.format(n=1, s="", path=path, are="is", the="", first="more/y.npy", do="open", folder="more")
 
@@ -341,6 +346,13 @@ class LeftOut(Case):
                 for way in (name, re.sub("[0-9]+", "*", name)):
                     with penstock.Dataset(os.path.join(path, way)) as data:
                         self.assertEqual(len(data), 1)
+
+    def test_a_folder_that_two_links_lead_to_counts_once_and_the_data_set_itself_not_at_all(self):
+        path = self.make("linked", {"0.tar": self.tar(b"1"), "run/1.tar": self.tar(b"1")})
+        for name, to in (("latest", "."), ("newest", "run"), ("again", "../linked")):
+            os.symlink(to, os.path.join(path, name))
+        with self.assertWarnsRegex(UserWarning, "^1 file in the folders below .* is left out, (run|newest)/1.tar: "), penstock.Dataset(path) as data:
+            self.assertEqual((data.info.n_left_out, len(data)), (1, 1))
 
     def test_a_mixture_says_it_of_each(self):
         both = [self.make(name, {"0.tar": self.tar(name.encode()), "s/1.tar": b""}) for name in ("1", "22")]

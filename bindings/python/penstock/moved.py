@@ -52,21 +52,18 @@ def _shown(value: Any) -> str:
     return "..." if len(text) > 60 or text[:1] == "<" or inspect.ismethod(value) else text
 
 
-def _is_default(topic: _Topic, member: str, value: Any) -> bool:
-    """Does the value mean what leaving it out means?"""
-    if not topic.maker:
-        return value is None
-    from . import ranks, topics
-    maker = ranks.Ranks if topic.maker == "Ranks" else getattr(topics, topic.maker)
-    default = inspect.signature(maker).parameters[member].default
-    return value is None if default is inspect.Parameter.empty else type(value) is type(default) and value == default
+_NEUTRAL = {"uneven": False, "copy": False, "measure_device": False, "compare_ranks": True}  # and None of all
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    """Does the value mean what leaving it out means? Some programs give such values to all that they open."""
+    return value is None or name in _NEUTRAL and value is _NEUTRAL[name]
 
 
 def _own(argument: str, topic: _Topic, value: Any) -> dict[str, Any]:
     """The members of what the argument itself was given."""
-    from .topics import Topic
-    if isinstance(value, Topic):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)  # type: ignore[arg-type]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a topic
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)
                 if getattr(value, field.name) != field.default}
     if value is None or argument == "batch_size":
         return {}
@@ -102,7 +99,7 @@ def refusal(function: str, keywords: Mapping[str, Any]) -> Optional[str]:
         if not wrong:
             continue
         moved = {topic.members[name]: value for name, value in wrong.items()
-                 if not _is_default(topic, topic.members[name] or name, value)}
+                 if not _is_neutral(name, value)}
         one = len(wrong) == 1
         must = f"{argument}={_call(argument, topic, moved, keywords)}" if moved else f"leave {'it' if one else 'them'} out"
         said.append(f"{' and '.join(f'{name}={_shown(value)}' for name, value in wrong.items())} {'is' if one else 'are'} now in "
