@@ -364,6 +364,15 @@ class LeftOut(Case):
         with penstock.Dataset(os.path.join(path, "*.tar")) as data:
             self.assertEqual((data.info.n_left_out, data.info.left_out), (0, ""))
 
+    def test_a_mixture_says_it_of_images_next_to_class_folders_too(self):
+        tars = self.make("tars_of", {"0.tar": self.tar(b"1"), "s/1.tar": self.tar(b"1")})
+        images = self.make("images_of", {"a/0.jpg": image_file(0), "1.jpg": image_file(1)})
+        from penstock import catalog, mixture
+        joined = mixture._joined([catalog.read(path, None) for path in (tars, images)], [tars, images])
+        self.assertEqual(joined.info.n_left_out, 2)
+        self.assertRegex(joined.info.left_out, f"^1 file in the folders below {tars} is left out, .*; 1 image next to the class folders of "
+                         f"{images} is left out, as ImageFolder does$")
+
     def test_many_folders_and_names_are_looked_at_up_to_a_bound(self):
         path = self.make("many", {"0.tar": self.tar(b"1"), **{f"s{i:03}/1.tar": b"" for i in range(70)}})
         with self.assertWarnsRegex(UserWarning, "^at least 64 files in the folders below"), penstock.Dataset(path) as data:

@@ -78,14 +78,18 @@ class Catalog(NamedTuple):
     columns: tuple[ColumnInfo, ...]
 
     def warn_of_left_out(self, path: str) -> None:
-        """Warn of files that are left out, in the words of `penstock pack`, outside of the package."""
-        n = self.info.n_left_out
-        if self.info.left_out:
-            warnings.warn(self.info.left_out, stacklevel=level_outside())
-        elif n:
-            s, are = ("", "is") if n == 1 else ("s", "are")
-            warnings.warn(f"{n} image{s} next to the class folders of {path} {are} left out, as ImageFolder does",
-                          stacklevel=level_outside())
+        """Warn of files that are left out, outside of the package."""
+        said = left_out(self.info, path)
+        if said:
+            warnings.warn(said, stacklevel=level_outside())
+
+
+def left_out(info: DatasetInfo, path: str) -> str:
+    """What to say of the files that a data set leaves out, in the words of `penstock pack`; "": there are none."""
+    if info.left_out or not info.n_left_out:
+        return info.left_out
+    s, are = ("", "is") if info.n_left_out == 1 else ("s", "are")
+    return f"{info.n_left_out} image{s} next to the class folders of {path} {are} left out, as ImageFolder does"
 
 
 def opened(path: str | os.PathLike[str], foreign: Opening | None = None) -> c_void_p:

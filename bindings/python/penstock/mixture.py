@@ -332,7 +332,7 @@ def _joined_field(same: Sequence[FieldInfo]) -> FieldInfo:
     return dataclasses.replace(same[0], encodings=encodings, **most, **sums)
 
 
-def _joined(catalogs: Sequence[Catalog]) -> Catalog:
+def _joined(catalogs: Sequence[Catalog], paths: Sequence[str]) -> Catalog:
     """The numbers of all data sets together, and the fields that are alike in all of them."""
     by_name = [{field.name: field for field in found.fields} for found in catalogs]
     fields = []
@@ -347,7 +347,7 @@ def _joined(catalogs: Sequence[Catalog]) -> Catalog:
     info = catalog.DatasetInfo(sum(info.n_samples for info in infos), sum(info.n_shards for info in infos),
                                sum(info.bytes for info in infos), identity, max(info.format_version for info in infos),
                                (), "mixture", all(info.has_checksums for info in infos), sum(info.n_left_out for info in infos),
-                               "; ".join(info.left_out for info in infos if info.left_out))
+                               "; ".join(filter(None, map(catalog.left_out, infos, paths))))
     return catalog.Catalog(info, tuple(fields), ())
 
 
@@ -408,7 +408,7 @@ def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Opening 
         name = os.path.abspath(paths.local(path))
         return name, None, catalog.read(name, foreign)
     catalogs = [catalog.read(name, foreign) for name in path.paths]
-    joined = _joined(catalogs)
+    joined = _joined(catalogs, path.paths)
     _check_fields(outputs, path, catalogs, joined)
     if binds:
         _warn_of_classes(outputs, path, catalogs, joined)
