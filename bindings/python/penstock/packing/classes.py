@@ -101,7 +101,9 @@ def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Seque
 def _contradicts(source: Any, names: Sequence[str]) -> bool:
     """Does its `class_to_idx` give a name another number than its place in `classes`? Warns then."""
     numbers = getattr(source, "class_to_idx", None)
-    for number, name in enumerate(names if isinstance(numbers, Mapping) else ()):
+    if not isinstance(numbers, Mapping):
+        return False
+    for number, name in enumerate(names):
         if name in numbers and numbers[name] != number:
             warnings.warn(f"{type(source).__name__}: class {name!r} is number {number} in `classes` and {numbers[name]} in "
                           "`class_to_idx`: no class names are kept (make both alike, or give names= for the labels)",
