@@ -299,7 +299,7 @@ class Arguments(Sized):
     def test_a_device_finishes_all_sizes_or_none(self):
         code = """
 import sys, penstock
-from penstock import *
+from penstock.ops import *
 def ops(size):
     return [Resize((size, size)), Normalize()] + [RandomErasing()] * (size == 8)
 try:

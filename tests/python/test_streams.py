@@ -14,9 +14,9 @@ from ctypes import byref, c_void_p
 import penstock, sets
 from penstock import _c, streams
 
-def opened(path=sets.scalars(), **keywords):
-    return penstock.Loader(path, batch_size=10, device=penstock.Device("cuda", n_slots=2), framework="dlpack", shuffle=False,
-                           **keywords)
+def opened(path=sets.scalars(), stream=None, **keywords):
+    device = penstock.Device("cuda", n_slots=2, stream=stream)
+    return penstock.Loader(path, batch_size=10, device=device, framework="dlpack", shuffle=False, **keywords)
 
 def stream_of(loader):
     found = c_void_p()
