@@ -27,6 +27,7 @@ struct pstk__cpu_times {
     struct pstk__cpu_time last;  /* that pstk__cpu_times_read said */
     uint64_t last_ns, cost_ns;   /* when that was, and how long it took; 0: not yet */
     uint32_t capacity;
+    uint32_t n_places; /* that threads ever had: the first ones */
     struct pstk__cpu_thread threads[];
 };
 
@@ -81,13 +82,13 @@ static void add_thread(struct pstk__cpu_time *to, struct pstk__cpu_thread *threa
     to->core_wait_ns += thread->used.core_wait_ns;
 }
 
-/* With the lock: the place of a thread, or a free one; NULL: there is none. */
+/* With the lock: the place of a thread, or, for the number 0, a free one; NULL: there is none. */
 static struct pstk__cpu_thread *find(struct pstk__cpu_times *times, pid_t id)
 {
-    for (uint32_t i = 0; i < times->capacity; i++)
+    for (uint32_t i = 0; i < times->n_places; i++)
         if (times->threads[i].id == id)
             return &times->threads[i];
-    return NULL;
+    return id == 0 && times->n_places < times->capacity ? &times->threads[times->n_places++] : NULL;
 }
 
 void pstk__cpu_times_join(struct pstk__cpu_times *times)
@@ -121,7 +122,7 @@ void pstk__cpu_times_leave(struct pstk__cpu_times *times)
 static struct pstk__cpu_time sum_of(struct pstk__cpu_times *times)
 {
     struct pstk__cpu_time sum = times->ended;
-    for (uint32_t i = 0; i < times->capacity; i++)
+    for (uint32_t i = 0; i < times->n_places; i++)
         if (times->threads[i].id)
             add_thread(&sum, &times->threads[i]);
     return sum;

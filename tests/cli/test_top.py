@@ -61,13 +61,13 @@ def no_loader_is_said(world):
 
 
 def first_with_a_limit(env):
-    """What is said of the one loader, once the second between two looks says what limits: a busy machine may take
-    that second, and then the limit is that of the time since open."""
+    """What is said of the one loader, once it had the second between two looks: a busy machine may take that second, and
+    then the limit is that of the time since open, or the rate is too low."""
     end = time.monotonic() + 60
     while True:
         time.sleep(1)
         found, = run_json("top", "--once", env=env)["loaders"]
-        if found["bottleneck_since"] == "look":
+        if found["bottleneck_since"] == "look" and found["samples_per_second"] > 50:
             return found
         assert time.monotonic() < end, found
 
@@ -79,7 +79,7 @@ def a_loader_is_shown_with_its_rates_and_what_limits(world):
         found = first_with_a_limit(env)
         expect((found["pid"], found["state"], found["rank"], found["world"]), (process.pid, "running", 1, 2))
         expect((found["data_set"], found["epoch_samples"], found["bottleneck"]), (world.data, 27, "consumer"))
-        assert 8 < found["samples_per_second"] < 210, found  # at most 4 rows each 20 ms, and 4 batches between two looks
+        assert 50 < found["samples_per_second"] < 210, found  # 4 rows each 20 ms
         assert found["n_samples"] == 4 * found["n_batches"] > 0 and found["rss_bytes"] > 1 << 20, found
         assert 0 <= found["waiting"] < 0.3 and 0 <= found["cores"] < 2, found
         expect((found["copy"], [found[stage]["n"] > 0 for stage in ("read", "decode", "finish", "wait")]), (None, [True] * 4))

@@ -41,7 +41,7 @@ class Moved(unittest.TestCase):
                 ({"ranks": "auto", "compare_ranks": False},
                  "compare_ranks=False is now in ranks: ranks=penstock.Ranks('auto', compare=False)"),
                 ({"ranks": penstock.Ranks(1, 4), "compare_ranks": False}, "compare_ranks=False is now in ranks: "
-                 "ranks=RANKS._replace(compare=False), of the RANKS that are given"),
+                 "ranks=RANKS._replace(compare=False), where RANKS is what is given now"),
                 ({"rank": None, "world": None}, "rank=None and world=None are now in ranks: leave them out"),
                 ({"global_batch_size": None}, "global_batch_size=None is now in batch_size: leave it out"),
                 ({"uneven": False}, "uneven=False is now in batch_size: leave it out"),

@@ -76,7 +76,7 @@ def _call(argument: str, topic: _Topic, moved: Mapping[str, Any], keywords: Mapp
         return _shown(next(iter(moved.values()))) + ("" if keywords.get("bad_sample") == "replace" else ", which replaces bad samples")
     given = keywords.get(argument)
     if topic.maker == "Ranks" and isinstance(given, tuple):
-        return f"RANKS._replace({', '.join(f'{name}={_shown(value)}' for name, value in moved.items())}), of the RANKS that are given"
+        return f"RANKS._replace({', '.join(f'{name}={_shown(value)}' for name, value in moved.items())}), where RANKS is what is given now"
     members = {**_own(argument, topic, given), **moved}
     if members == {"rank": "auto"}:
         return "'auto'"
