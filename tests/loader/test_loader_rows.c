@@ -299,8 +299,12 @@ TEST(a_batch_size_that_open_would_refuse_is_refused)
 
     setup.settings.memory.max_batch_size = 200;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
-    CHECK(refuses(loader, 104,
-                  "batch_size: 104 rows for each of 1 rank are more than the 103 samples of /"));
+    char says[600];
+    snprintf(says, sizeof says,
+             "batch_size: 104 rows for each of 1 rank are more than the 103 samples of %s, so "
+             "last_batch=drop",
+             setup.settings.path);
+    CHECK(refuses(loader, 104, says));
     CHECK_EQ(pstk_set_batch_size(loader, 103, &err), 0);
     CHECK_EQ(pstk_n_batches(loader), 1);
     pstk_close(&loader);
