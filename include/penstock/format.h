@@ -572,7 +572,8 @@ PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path,
                                const struct pstk_foreign *foreign, struct pstk_error *err);
 /* Close and null *d; NULL is fine. Thread: one, after all calls that use d. */
 PSTK_API void pstk_dataset_close(struct pstk_dataset **d);
-/* Copy what is known of the data set to *info, up to its size. */
+/* Copy what is known of the data set to *info, up to its size. Where that has n_left_out, each call
+ * looks for such files: two listings of the folder, and of at most 64 below it. */
 PSTK_API int pstk_dataset_get_info(const struct pstk_dataset *d, struct pstk_dataset_info *info);
 /* Copy field `i` of the schema and its statistics (either may be NULL). */
 PSTK_API int pstk_dataset_get_field(const struct pstk_dataset *d, uint32_t i,

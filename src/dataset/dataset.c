@@ -4,11 +4,13 @@
 #include "base/error.h"
 #include "dataset/checksums.h"
 #include "format/files.h"
+#include "format/left_out.h"
 #include "image/image.h"
 #include "record/field.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +205,8 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
                                                                                               : 0;
     all.n_files = n_data_files(source);
     all.n_left_out = source->n_left_out;
-    memcpy(all.left_out, source->left_out, sizeof all.left_out);
+    if (info->size > offsetof(struct pstk_dataset_info, n_left_out))
+        all.n_left_out += pstk__left_out_find(source, all.left_out);
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

@@ -6,7 +6,6 @@
 #include "format/arrays/arrays.h"
 #include "format/coding.h"
 #include "format/folder/folder.h"
-#include "format/left_out.h"
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
@@ -341,8 +340,6 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
         r = check_specials(format, path, foreign, err);
     if (r == 0)
         r = format->open(out, &opening, err);
-    if (r == 0)
-        pstk__left_out_find(*out, path);
     if (r == 0)
         (*out)->accepts_damaged = foreign && foreign->damaged == PSTK_DAMAGED_ACCEPT;
     return r;

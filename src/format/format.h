@@ -93,15 +93,14 @@ struct pstk__source {
     uint64_t n_files;
     uint64_t n_pages;         /* index pages in all */
     uint64_t bytes;           /* of all files that hold samples, and dictionaries */
-    uint64_t n_left_out;      /* images at the top of a folder with class folders; or as left_out */
+    uint64_t n_left_out;      /* images at the top of a folder with class folders; of others 0 */
     uint32_t n_joined;        /* data sets that it joins (joined.h); 0: it is one */
     uint32_t is_checked;      /* 1: every byte has a checksum in its file, and is compared */
     uint32_t accepts_damaged; /* 1: as pstk_foreign.damaged says; open leaves it 0 */
     char identity[40];
-    char *path;                        /* owned */
-    char left_out[PSTK_LEFT_OUT_SIZE]; /* files that are no samples (left_out.h), a sentence */
-    struct pstk__texts names;          /* class names */
-    void *state;                       /* the format's own */
+    char *path;               /* owned */
+    struct pstk__texts names; /* class names */
+    void *state;              /* the format's own */
 };
 
 /* What pstk_verify was asked. */

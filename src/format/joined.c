@@ -431,9 +431,6 @@ static int join_numbers(struct pstk__source *source, struct pstk_error *err)
         source->n_files += one->n_files;
         source->n_pages += one->n_pages;
         source->bytes += one->bytes;
-        source->n_left_out += one->n_left_out;
-        if (!source->left_out[0])
-            memcpy(source->left_out, one->left_out, sizeof source->left_out);
         source->limits.max_size = larger(source->limits.max_size, one->limits.max_size);
         if (!one->store->has_fds || !source->store)
             source->store = one->store;

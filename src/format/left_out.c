@@ -40,6 +40,8 @@ struct look {
     uint64_t n_names;                  /* seen below */
     uint64_t n_read;                   /* at the top, with names that are read first */
     struct group cased, other, nested; /* nested: of one folder */
+    uint64_t n;                        /* left out in all */
+    char *text;                        /* says so; PSTK_LEFT_OUT_SIZE bytes of the caller */
 };
 
 static void add(struct group *group, const char *name)
@@ -149,14 +151,14 @@ static int shown(const char *text, size_t max)
 
 /* Append "N files WHERE PATH are left out, the first NAME: WHY"; the path only to what comes first.
  * below: the folder of the first file, or "". What has no room is counted all the same. */
-static void say(struct pstk__source *source, const struct group *group, const char *below,
-                const char *where, const char *path, const char *why)
+static void say(struct look *look, const struct group *group, const char *below, const char *where,
+                const char *why)
 {
-    char text[sizeof source->left_out];
-    const size_t used = strlen(source->left_out);
+    char text[PSTK_LEFT_OUT_SIZE];
+    const size_t used = strlen(look->text);
     const int is_one = group->n == 1;
-    source->n_left_out += group->n;
-    path = used ? "it" : path;
+    const char *path = used ? "it" : look->path;
+    look->n += group->n;
     const int n =
         snprintf(text, sizeof text, "%s%s%llu file%s %s %.*s %s left out, %s%.*s%s%.*s: %s",
                  used ? "; " : "", group->is_part ? "at least " : "", (unsigned long long)group->n,
@@ -164,7 +166,7 @@ static void say(struct pstk__source *source, const struct group *group, const ch
                  is_one ? "" : "the first ", shown(below, SHOWN), below, below[0] ? "/" : "",
                  shown(group->first, SHOWN), group->first, why);
     if (n > 0 && (size_t)n < sizeof text - used)
-        memcpy(source->left_out + used, text, (size_t)n + 1);
+        memcpy(look->text + used, text, (size_t)n + 1);
 }
 
 static int compare(const void *a, const void *b)
@@ -173,7 +175,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Count the files in the folders below. */
-static void find_nested(struct look *look, struct pstk__source *source)
+static void find_nested(struct look *look)
 {
     char below[PATH_MAX];
     struct group all = {0};
@@ -198,29 +200,32 @@ static void find_nested(struct look *look, struct pstk__source *source)
              shown(first, SHOWN), first);
     all.is_part = look->n_names >= MAX_NAMES || look->has_more;
     if (all.n)
-        say(source, &all, first, "in the folders below", look->path, why);
+        say(look, &all, first, "in the folders below", why);
 }
 
-void pstk__left_out_find(struct pstk__source *source, const char *path)
+uint64_t pstk__left_out_find(const struct pstk__source *source, char text[PSTK_LEFT_OUT_SIZE])
 {
+    const char *path = source->path;
     const struct pstk__store *store = pstk__store_of(path);
     const struct pstk__format *format = source->format;
     struct pstk__store_entry entry;
+    text[0] = 0;
     if (!format->names || !store->look || !store->list || !store->list_folders ||
         store->look(store, path, &entry) < 0 || entry.kind != PSTK__STORE_FOLDER)
-        return;
-    struct look look = {.format = format, .store = store, .path = path, .top = entry};
+        return 0;
+    struct look look = {.format = format, .store = store, .path = path, .top = entry, .text = text};
     store->list_folders(store, path, see_folder, &look);
     store->list(store, path, see_top, &look);
     look.cased.is_part = look.n_cased > MAX_CASED;
     look.other.is_part = look.n_other > MAX_OTHER;
     if (look.cased.n)
-        say(source, &look.cased, "", "in", path,
+        say(&look, &look.cased, "", "in",
             "its name ends in letters of another case than those that are read (rename it)");
     if (look.other.n && look.n_read)
-        say(source, &look.other, "", "in", path,
+        say(&look, &look.other, "", "in",
             "files with names of another kind are read (open it by its own name or a pattern)");
-    find_nested(&look, source);
+    find_nested(&look);
     for (uint32_t i = 0; i < look.n_folders; i++)
         free(look.folders[i].name);
+    return look.n;
 }

@@ -6,9 +6,9 @@
 
 #include "format/format.h"
 
-/* Count them in source->n_left_out, and say so in source->left_out, if `path` is a folder of a
- * format with names. Looks one level deep: at all names at the top,
- * and at a bounded number of those below. */
-void pstk__left_out_find(struct pstk__source *source, const char *path);
+/* Count them, and write a sentence about them, "" where there are none. Only a folder of a format
+ * with names has such files. It looks one level deep: at all names at the top, and at a bounded
+ * number of those below, which takes milliseconds, so it is done only when somebody asks. */
+uint64_t pstk__left_out_find(const struct pstk__source *source, char text[PSTK_LEFT_OUT_SIZE]);
 
 #endif
