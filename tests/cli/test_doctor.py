@@ -300,6 +300,27 @@ def a_shard_of_version_1_is_refused_by_its_version(world):
 
 
 @test
+def a_pattern_is_a_data_set(world):
+    folder = world.fresh("patterns")
+    os.makedirs(folder)
+    for name in ("a-0.tar", "a-1.tar"):
+        with tarfile.open(os.path.join(folder, name), "w") as tar:
+            for i in range(3):
+                entry = tarfile.TarInfo(f"{i}.cls")
+                entry.size = 1
+                tar.addfile(entry, io.BytesIO(b"7"))
+    for pattern in ("*.tar", "a-{0,1}.tar", "a-{0..1}.tar"):
+        told = run_json("doctor", os.path.join(folder, pattern))
+        (data,) = [finding for finding in told["data_set"] if finding["what"] == "data set"]
+        assert data["level"] == "ok" and data["text"].startswith("6 samples; tar"), data
+        assert told["file_system"] and told["path"] == os.path.join(folder, pattern), told
+    out, _ = run("doctor", "a-*.tar", cwd=folder)
+    assert "6 samples" in out, out
+    _, err = run("doctor", os.path.join(world.root, "nowhere", "*.tar"), status=2)
+    assert "No such file or directory" in err, err
+
+
+@test
 def labels_are_judged_and_the_advice_helps(world):
     src, out = packed(world)
     flat = world.fresh("flat-doctored")

@@ -547,6 +547,26 @@ class Forms(Case):
         self.assertEqual(self.left(), ["data"])
 
 
+    def test_images_of_formats_that_stay_bytes_are_said(self):
+        image = optional("PIL.Image")
+        pictures = [image.new("RGB", (8, 8), (40 * i, 0, 0)) for i in range(4)]
+        for format_, name in (("GIF", "GIF"), ("BMP", "BMP"), ("WEBP", "WebP")):
+            files = [io.BytesIO() for _ in pictures]
+            for picture_, file in zip(pictures, files):
+                picture_.save(file, format_)
+            values = [file.getvalue() for file in files]
+            with self.assertWarnsRegex(UserWarning, f"^penstock.pack: x: {name} images, stored as bytes, which a loader does "
+                                                    "not decode .give Pillow's images, PIL.Image.open.io.BytesIO.value"):
+                made = quiet([{"x": value} for value in values], self.path(), overwrite=True)
+            self.assertEqual(made.schema["x"].kind, "bytes")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                quiet([{"x": value} for value in values], self.path(), schema={"x": "bytes"}, overwrite=True)
+                quiet([{"x": value} for value in (*values, b"no image")], self.path(), overwrite=True)
+                made = quiet([{"x": image.open(io.BytesIO(value)).convert("RGB")} for value in values], self.path(), overwrite=True)
+            self.assertEqual(made.schema["x"].kind, "image")
+
+
 class Progress(Case):
     def shown(self, is_terminal):
         from penstock import progress

@@ -121,6 +121,12 @@ class Objects(unittest.TestCase):
             memory.n_slots = 5
         self.assertEqual(memory.n_slots, 4)
 
+    def test_a_dict_that_was_given_may_change_afterwards(self):
+        fields, rows = {"cls": "int32"}, {0: 4096}
+        foreign, batch = penstock.Foreign(fields=fields), penstock.GlobalBatch(rows)
+        fields["cls"], rows[0] = "nonsense", 3
+        self.assertEqual((foreign.fields, batch.rows), ({"cls": "int32"}, {0: 4096}))
+
     def test_a_value_that_is_no_topic_is_refused_with_the_class(self):
         for name, kind in (("memory", "Memory"), ("reading", "Reading"), ("observe", "Observe"), ("foreign", "Foreign")):
             for wrong in (4, {}, penstock.Order()):

@@ -31,7 +31,12 @@ def _first(*, default: Any = dataclasses.MISSING, kw_only: bool) -> Any:
 
 
 class Topic(Sealed):
-    """The base: its repr has the members that are not at their defaults."""
+    """The base: its repr has the members that are not at their defaults. Dicts are copied."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, dict):
+                object.__setattr__(self, name, dict(value))
 
     def __repr__(self) -> str:
         said = [f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 /* doctor: what this machine offers a loader, what it lacks, what that costs, and what to change. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -454,6 +455,25 @@ static int print_json(const struct doctor *doctor)
     return json_print(object, status_of_both(doctor));
 }
 
+/* Return what lies on a disk, into `place` unless it is `path` itself: a pattern's files lie in a
+ * folder. NULL with errno: there is neither. */
+static const char *find_place(const char *path, char place[PATH_MAX])
+{
+    if (access(path, F_OK) == 0)
+        return path;
+    const int native = errno;
+    int n = (int)strcspn(path, "*?[{");
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if (n < PATH_MAX && pstk_find_format(path, NULL)) {
+        snprintf(place, PATH_MAX, "%.*s", n > 0 ? n : 1, n > 0 ? path : ".");
+        if (access(place, F_OK) == 0)
+            return place;
+    }
+    errno = native;
+    return NULL;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
@@ -479,13 +499,15 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&options, 0, 1, "one PATH") < 0)
         return options.status;
     doctor.path = options_n_operands(&options) ? options_operand(&options, 0) : ".";
-    if (access(doctor.path, F_OK) < 0) {
+    char folder[PATH_MAX];
+    const char *place = find_place(doctor.path, folder);
+    if (!place) {
         const int native = errno;
         message_say("cannot look at %s: %s", doctor.path, strerror(native));
         return status_of_path(native);
     }
     pstk_error_init(&err, sizeof err);
-    if (pstk_get_machine(doctor.path, &doctor.machine, &err) < 0)
+    if (pstk_get_machine(place, &doctor.machine, &err) < 0)
         return status_refuse(&err, doctor.path);
     checkup(&doctor.checkup, doctor.path, &doctor.machine);
     local_ranks(&doctor.ranks, doctor.path, &doctor.checkup, &doctor.machine);
@@ -502,7 +524,8 @@ const struct command command_doctor = {
     .operands = "[PATH]",
     .text =
         "Print what this machine offers a loader, what a missing piece costs, and what to "
-        "change. PATH is where data lies or will lie; without it the current folder.\n"
+        "change. PATH is where data lies or will lie, or a pattern of files ('train/*.tar'); "
+        "without it the current folder.\n"
         "\n"
         "Where PATH is a data set, doctor looks at it, too: whether it can be opened, all its "
         "files are there with their sizes, and a loader gives a batch of it in this machine's "

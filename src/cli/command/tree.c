@@ -22,6 +22,7 @@
 
 #define MAX_DEPTH 64 /* nested folders; each holds a descriptor while it is read */
 #define MAX_PATH 4096
+#define EXPORT_MARK "penstock-export.json" /* at the top of an exported folder: no sample */
 
 /* torchvision's IMG_EXTENSIONS. It would open these files, so they must be packed or reported as
  * bad. */
@@ -74,10 +75,13 @@ static const char *format_of(int folder_fd, const char *name, int *is_packed)
 }
 
 /* Count a file that is not packed. An image is counted by its format. */
-static void count_other(struct tree *tree, int folder_fd, const char *name)
+static void count_other(struct tree *tree, int folder_fd, const struct folder *folder,
+                        const char *name)
 {
     const char *format = NULL;
     int is_packed = 0;
+    if (!folder->path[0] && strcmp(name, EXPORT_MARK) == 0)
+        return;
     if (ends_with(name, foreign_extensions, sizeof foreign_extensions / sizeof *foreign_extensions))
         format = format_of(folder_fd, name, &is_packed);
     if (format && !is_packed)
@@ -110,7 +114,7 @@ static void take_file(struct tree *tree, int folder_fd, const struct folder *fol
     if (is_image(name) || (tree->by_content && format_of(folder_fd, name, &is_packed) && is_packed))
         add_file(tree, folder, name);
     else
-        count_other(tree, folder_fd, name);
+        count_other(tree, folder_fd, folder, name);
 }
 
 /* Return the type of a directory entry: 'd', or 'f' for all others. If it cannot be read, packing

@@ -41,7 +41,7 @@ from ..topics import Foreign, given
 from . import classes as class_numbers, folder, importers, parts
 from .odd_boxes import OddBoxes
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source,
-                      failed, inferred_schema, is_map_style, known_schema, record_of)
+                      failed, images_kept_as_bytes, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
 from .task import Task
 from .writer import Writer, count
@@ -84,7 +84,12 @@ def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
     advice = advice_on(sample for _, sample in samples)
     if advice:
         warnings.warn(advice, stacklevel=6)  # to who calls pack
-    return inferred_schema([record_of(sample, None) for _, sample in samples], [i for i, _ in samples])
+    records = [record_of(sample, None) for _, sample in samples]
+    schema = inferred_schema(records, [i for i, _ in samples])
+    kept = images_kept_as_bytes(schema, records)
+    if kept:
+        warnings.warn(kept, stacklevel=6)  # to who calls pack
+    return schema
 
 
 def _own(sample: Any) -> Any:
