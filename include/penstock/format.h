@@ -112,20 +112,20 @@ enum pstk_codec {
 };
 
 /* Why a writer stores an image as it came (codec NONE) in a field whose codec is PLANES. */
-enum pstk_kept {
+enum pstk_passthrough {
     /* a PNG file, or pixels */
-    PSTK_KEPT_NOT_JPEG = 1,
+    PSTK_PASSTHROUGH_NOT_JPEG = 1,
     /* planes would not be smaller than the file */
-    PSTK_KEPT_NO_GAIN = 2,
+    PSTK_PASSTHROUGH_NO_GAIN = 2,
     /* a progressive JPEG that lacks bits of some coefficients: decoders smooth its blocks, and
      * planes have no such step */
-    PSTK_KEPT_INCOMPLETE = 3,
+    PSTK_PASSTHROUGH_INCOMPLETE = 3,
     /* a JPEG whose colours, sampling or number of scans planes lack */
-    PSTK_KEPT_UNUSUAL = 4,
+    PSTK_PASSTHROUGH_UNUSUAL = 4,
     /* a JPEG whose coefficients cannot all be read */
-    PSTK_KEPT_DAMAGED = 5,
+    PSTK_PASSTHROUGH_DAMAGED = 5,
     /* codec_level 1, and planes would not give the file back byte for byte */
-    PSTK_KEPT_NOT_EXACT = 6,
+    PSTK_PASSTHROUGH_NOT_EXACT = 6,
 };
 
 /*
@@ -175,9 +175,10 @@ struct pstk_field {
 struct pstk_writer; /* opaque */
 
 /* The caller's function, called in add and commit, on their caller's thread, in the order of
- * sample_id, often long after that record was added. `kept` is an enum pstk_kept. It must not call
- * the writer. */
-typedef void (*pstk_kept_fn)(void *user, uint64_t sample_id, uint32_t field, uint32_t kept);
+ * sample_id, often long after that record was added. `passthrough` is an enum pstk_passthrough. It
+ * must not call the writer. */
+typedef void (*pstk_passthrough_fn)(void *user, uint64_t sample_id, uint32_t field,
+                                    uint32_t passthrough);
 
 struct pstk_writer_settings {
     /* sizeof(struct pstk_writer_settings), set by init */
@@ -212,9 +213,9 @@ struct pstk_writer_settings {
 
     /* called for each image that is stored as it came though its field's codec is PLANES.
      * default: NULL, for none */
-    pstk_kept_fn on_kept;
-    /* passed to on_kept; the caller's */
-    void *on_kept_user;
+    pstk_passthrough_fn on_passthrough;
+    /* passed to on_passthrough; the caller's */
+    void *on_passthrough_user;
 
     /* a part of unknown number: what an engine's task writes when nobody knows yet how many parts
      * there will be, or in which order. 32 lower-case hex digits, the same in all parts of a pack:
@@ -422,11 +423,11 @@ PSTK_API int pstk_image_is_palette(const void *data, uint64_t size);
 PSTK_API const char *pstk_image_format(const void *data, uint64_t size, int *packed);
 
 /* Find out whether a writer would store an image file as planes, in a field of that codec_level, by
- * doing so: it takes as long as packing the image. *kept becomes 0 if it would, else why it would
- * not, an enum pstk_kept. borrows. 0; or ENOMEM, EINVAL. EBADMSG: the planes do not give back what
- * they were made of; suspect the machine's memory. */
-PSTK_API int pstk_image_kept(const void *data, uint64_t size, int32_t codec_level, uint32_t *kept,
-                             struct pstk_error *err);
+ * doing so: it takes as long as packing the image. *passthrough becomes 0 if it would, else why it
+ * would not, an enum pstk_passthrough. borrows. 0; or ENOMEM, EINVAL. EBADMSG: the planes do not
+ * give back what they were made of; suspect the machine's memory. */
+PSTK_API int pstk_image_passthrough(const void *data, uint64_t size, int32_t codec_level,
+                                    uint32_t *passthrough, struct pstk_error *err);
 
 /* What pstk_image_convert makes of an image. Zero it and set size; then set shorter_side for
  * pixels, or max_side, quality or both for a JPEG. */

@@ -155,8 +155,9 @@ static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder
     int r = pstk__planes_encode(encoder, v->data, v->plain_size, exact_only, &file, err);
     if (r < 0)
         return r;
-    v->kept = (uint16_t)(file.plain_size > UINT32_MAX ? PSTK_KEPT_NO_GAIN : file.kept);
-    if (v->kept)
+    v->passthrough =
+        (uint16_t)(file.plain_size > UINT32_MAX ? PSTK_PASSTHROUGH_NO_GAIN : file.passthrough);
+    if (v->passthrough)
         return 0;
     if (file.equivalent) {
         v->plain_size = (uint32_t)file.plain_size;
@@ -178,9 +179,9 @@ static int encode_value(struct pstk__field_view *v, const struct pstk_field *fie
     v->stored_crc = v->plain_crc;
     v->stored_size = v->plain_size;
     v->codec = PSTK_CODEC_NONE;
-    v->kept = 0;
+    v->passthrough = 0;
     if (v->flags & PSTK__FIELD_DAMAGED)
-        v->kept = field->codec == PSTK_CODEC_PLANES ? PSTK_KEPT_DAMAGED : 0;
+        v->passthrough = field->codec == PSTK_CODEC_PLANES ? PSTK_PASSTHROUGH_DAMAGED : 0;
     if (v->plain_size == 0 || v->flags & PSTK__FIELD_DAMAGED)
         return 0;
     if (zstd)
@@ -188,7 +189,7 @@ static int encode_value(struct pstk__field_view *v, const struct pstk_field *fie
     if (field->codec == PSTK_CODEC_PLANES && v->encoding == PSTK_ENCODING_JPEG)
         return encode_planes(v, planes, field->codec_level == 1, output, err);
     if (field->codec == PSTK_CODEC_PLANES)
-        v->kept = PSTK_KEPT_NOT_JPEG;
+        v->passthrough = PSTK_PASSTHROUGH_NOT_JPEG;
     return 0;
 }
 

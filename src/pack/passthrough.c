@@ -4,14 +4,15 @@
 #include "base/signature.h"
 #include "image/planes/file.h"
 
-int pstk_image_kept(const void *data, uint64_t size, int32_t codec_level, uint32_t *kept,
-                    struct pstk_error *err)
+int pstk_image_passthrough(const void *data, uint64_t size, int32_t codec_level,
+                           uint32_t *passthrough, struct pstk_error *err)
 {
     struct pstk__planes_encoder *encoder;
     struct pstk__planes_file file;
-    if ((!data && size) || !kept)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "%s is NULL", kept ? "data" : "kept");
-    *kept = PSTK_KEPT_NOT_JPEG;
+    if ((!data && size) || !passthrough)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "%s is NULL",
+                          passthrough ? "data" : "passthrough");
+    *passthrough = PSTK_PASSTHROUGH_NOT_JPEG;
     if (pstk__signature_find(data, size, NULL) != PSTK__SIGNATURE_JPEG)
         return 0;
     int r = pstk__planes_encoder_open(&encoder, err);
@@ -19,6 +20,6 @@ int pstk_image_kept(const void *data, uint64_t size, int32_t codec_level, uint32
         return r;
     r = pstk__planes_encode(encoder, data, size, codec_level == 1, &file, err);
     pstk__planes_encoder_close(encoder);
-    *kept = file.kept;
+    *passthrough = file.passthrough;
     return r < 0 ? r : 0;
 }

@@ -80,8 +80,8 @@ struct pstk_writer {
     uint64_t n_remade;                    /* PNG files among their values that were made anew */
     uint64_t n_emitted;                   /* records written into shards, <= n_samples */
     char pack_id[PSTK__PACK_ID_SIZE + 1]; /* of the parts that this writer is to commit, or "" */
-    pstk_kept_fn on_kept;
-    void *on_kept_user;
+    pstk_passthrough_fn on_passthrough;
+    void *on_passthrough_user;
     int failed; /* 0, or the error */
 };
 
@@ -222,8 +222,8 @@ static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *
     struct pstk__manifest *m = &w->manifest;
     w->n_threads = s->n_threads;
     w->shard_size = s->shard_size;
-    w->on_kept = s->on_kept;
-    w->on_kept_user = s->on_kept_user;
+    w->on_passthrough = s->on_passthrough;
+    w->on_passthrough_user = s->on_passthrough_user;
     m->part = s->part;
     m->n_parts = s->n_parts;
     if (s->task)
@@ -331,12 +331,12 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
 }
 
 /* Report the images of a record that are stored as they came; `id` counts this writer's records. */
-static void report_kept(const struct pstk_writer *w, const struct pstk__field_view *views,
-                        uint64_t id)
+static void report_passthrough(const struct pstk_writer *w, const struct pstk__field_view *views,
+                               uint64_t id)
 {
     for (uint32_t i = 0; i < w->manifest.schema.n_fields; i++)
-        if (views[i].kept)
-            w->on_kept(w->on_kept_user, id, i, views[i].kept);
+        if (views[i].passthrough)
+            w->on_passthrough(w->on_passthrough_user, id, i, views[i].passthrough);
 }
 
 static int emit_record(struct pstk_writer *w, const struct pstk__field_view *views,
@@ -358,8 +358,8 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
     if (r < 0)
         return r;
     pstk__tally_add(w->manifest.stats, schema, views);
-    if (w->on_kept)
-        report_kept(w, views, w->n_emitted);
+    if (w->on_passthrough)
+        report_passthrough(w, views, w->n_emitted);
     w->n_emitted++;
     return 0;
 }

@@ -43,11 +43,11 @@ struct pstk__field_view {
     uint8_t bit_depth; /* of a sample, in the same way */
     uint32_t width;    /* pixels; images only */
     uint32_t height;
-    uint16_t checksum; /* enum pstk__checksum */
-    uint16_t flags;    /* enum pstk__field_flag */
-    uint16_t kept;     /* enum pstk_kept; set by the encoders of pack alone */
-    uint16_t gap;      /* bytes after data that were read with it and must be zero */
-    uint64_t offset;   /* bytes: from the record's start */
+    uint16_t checksum;    /* enum pstk__checksum */
+    uint16_t flags;       /* enum pstk__field_flag */
+    uint16_t passthrough; /* enum pstk_passthrough; set by the encoders of pack alone */
+    uint16_t gap;         /* bytes after data that were read with it and must be zero */
+    uint64_t offset;      /* bytes: from the record's start */
 };
 
 /* A field whose values lie in a file of its own, one after the other. */

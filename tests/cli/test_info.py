@@ -107,17 +107,17 @@ def pack_and_info_report_why_files_stayed_as_they_came(world):
         reasons = {**wanted, **changed}
         out = world.fresh("kept")
         told = run_json("pack", src, out, *options)
-        expect(told["kept"], counted(reasons), options)
-        expect(told["images"]["kept"], sum(told["kept"].values()), options)
-        expect(told["images"]["kept_png"], 1, options)
-        seen = run_json("info", out, "--kept")
-        expect(seen["kept"], told["kept"], options)
-        expect({file["key"]: file["reason"] for file in seen["kept_jpegs"]},
+        expect(told["passthrough"], counted(reasons), options)
+        expect(told["images"]["passthrough"], sum(told["passthrough"].values()), options)
+        expect(told["images"]["passthrough_png"], 1, options)
+        seen = run_json("info", out, "--passthrough")
+        expect(seen["passthrough"], told["passthrough"], options)
+        expect({file["key"]: file["reason"] for file in seen["passthrough_jpegs"]},
                {name: reason for name, reason in reasons.items() if reason not in (None, "not_jpeg")}, options)
-        for file in seen["kept_jpegs"]:
+        for file in seen["passthrough_jpegs"]:
             expect(run("get", out, file["sample_id"], "key")[0], file["key"])
             expect(file["field"], "jpg")
-        assert "kept" not in run_json("info", out)
+        assert "passthrough" not in run_json("info", out)
 
 
 @test
@@ -128,8 +128,8 @@ def people_read_why_files_stayed_as_they_came(world):
     for part in ("3 as they came (2 JPEG, 1 PNG)", "1 kept as it came: not a JPEG",
                  "1 kept as it came: planes would not be smaller", "(--jpeg exact)"):
         assert part in text, (part, text)
-        assert part in run("info", out, "--kept")[0], part
-    listed = run("info", out, "--kept")[0]
+        assert part in run("info", out, "--passthrough")[0], part
+    listed = run("info", out, "--passthrough")[0]
     assert re.search(r"^ +2  a/3\.jpg: planes would not be smaller$", listed, re.M), listed
     assert "1.png" not in listed, listed
     text, _ = run("info", out)
@@ -161,16 +161,16 @@ def a_list_is_cut_and_all_of_it_is_printed_on_request(world):
         write_picture(os.path.join(src, "class%02d" % i, "1.jpg"), "420", i, 20 + i, 30)
     out = world.path("many")
     run("pack", src, out, "--jpeg", "keep")
-    text, _ = run("info", out, "--kept")
+    text, _ = run("info", out, "--passthrough")
     expect(text.count("  and 3 more (--all lists them)\n"), 2, text)
     expect(len(re.findall(r"^ +\d+ +1  class\d\d$", text, re.M)), 20)
     expect(text.count("as asked"), 20 + 1)
-    text, _ = run("info", out, "--kept", "--all")
+    text, _ = run("info", out, "--passthrough", "--all")
     assert " more" not in text, text
     expect(len(re.findall(r"^ +\d+ +1  class\d\d$", text, re.M)), 23)
     expect(text.count("as asked"), 23 + 1)
-    told = run_json("info", out, "--kept")
-    expect([len(told[key]) for key in ("classes", "class_counts", "kept_jpegs")], [23, 23, 23])
+    told = run_json("info", out, "--passthrough")
+    expect([len(told[key]) for key in ("classes", "class_counts", "passthrough_jpegs")], [23, 23, 23])
 
 
 @test
@@ -236,7 +236,7 @@ def labels_that_cannot_be_read_do_not_hide_the_manifest(world):
     told, err = run("info", out, status=1)
     assert "samples   6" in told and "record 0" in err and "(--counts counts" in told, (told, err)
     expect(told.splitlines()[-1], "next: %s verify %s" % (PENSTOCK, out))
-    for option in ("--counts", "--kept"):
+    for option in ("--counts", "--passthrough"):
         _, err = run("info", out, option, status=1)
         assert "record 0" in err, err
     told = run_json("info", out, status=1)

@@ -190,10 +190,10 @@ def jpegs_become_planes_and_come_back_byte_for_byte(world):
     n = told["n_samples"]
     images = told["images"]
     expect(check_files(src, out, [odd]), 1)
-    expect(images["planes"] + images["kept"], n)
+    expect(images["planes"] + images["passthrough"], n)
     expect(images["exact"] + images["equivalent"], images["planes"])
     expect(n_of(images, "equivalent", "pixels"), [1, 0])
-    assert images["exact"] > n // 2 and images["kept"] >= 1, images
+    assert images["exact"] > n // 2 and images["passthrough"] >= 1, images
     info = run_json("info", out)["fields"][0]
     expect(info["codec"], "planes")
     expect(info["codecs"].get("planes"), images["planes"])
@@ -210,7 +210,7 @@ def exact_keeps_what_would_not_come_back_byte_for_byte(world):
     expect(check_files(src, out), 0)
     expect(told["images"]["equivalent"], 0)
     expect(told["images"]["exact"], planes["images"]["exact"])
-    expect(told["images"]["kept"], planes["images"]["kept"] + 1)
+    expect(told["images"]["passthrough"], planes["images"]["passthrough"] + 1)
 
 
 @test
@@ -218,7 +218,7 @@ def keep_keeps_all(world):
     src, _ = source(world)
     out, told = packed(world, src, "--jpeg", "keep")
     expect(check_files(src, out), 0)
-    expect(n_of(told["images"], "planes", "kept"), [0, told["n_samples"]])
+    expect(n_of(told["images"], "planes", "passthrough"), [0, told["n_samples"]])
     expect(run_json("info", out)["fields"][0]["codec"], "none")
     expect(told["image_bytes"], told["file_bytes"])
 
@@ -298,7 +298,7 @@ def people_are_told_how_many(world):
     for text in (told, run("info", out)[0]):
         for part in ("%d as planes" % images["planes"],
                      "%d given back byte for byte" % images["exact"],
-                     "1 as an equivalent JPEG", "%d as " % images["kept"]):
+                     "1 as an equivalent JPEG", "%d as " % images["passthrough"]):
             assert part in text, (part, text)
     assert " of files became " in told, told
 
@@ -354,7 +354,7 @@ def pixels_are_those_of_pillows_resize(world):
     for side, more in ((50, []), (1, []), (9999, []), (100, ["--compress", "zstd:1"])):
         out, told = packed(world, src, "--pixels", side, *more)
         check_pixels(src, out, side)
-        expect(n_of(told["images"], "planes", "kept", "pixels"), [0, 0, told["n_samples"]])
+        expect(n_of(told["images"], "planes", "passthrough", "pixels"), [0, 0, told["n_samples"]])
         expect(told["note"], "penstock pack pixels=%d" % side)
         field = run_json("info", out)["fields"][0]
         expect(field["codec"], "zstd" if more else "none")
@@ -459,8 +459,8 @@ def accepted_damage_is_kept_marked_and_counted(world):
     os.remove(os.path.join(src, "c.jpg"))
     for options in ([], ["--jpeg", "keep"], ["--jpeg", "exact"]):
         data, told = packed(world, src, "--damaged=accept", *options)
-        expect(n_of(told["images"], "damaged", "kept_jpeg"), [1, 2 if "keep" in options else 1])
-        expect(told["kept"].get("damaged", 0), 0 if "keep" in options else 1)
+        expect(n_of(told["images"], "damaged", "passthrough_jpeg"), [1, 2 if "keep" in options else 1])
+        expect(told["passthrough"].get("damaged", 0), 0 if "keep" in options else 1)
         expect(get(data, 1), read(os.path.join(src, "b.jpg")))
         files = second_reader.Data(data)
         files.verify()
@@ -470,7 +470,7 @@ def accepted_damage_is_kept_marked_and_counted(world):
         expect(run_json("verify", data)["n_damaged_images"], 1)
         text, _ = run("verify", data, "--decode")
         assert "every image decodes (1 image is marked as damaged and needs guesses)" in text, text
-    kept = run_json("info", data, "--kept")["kept_jpegs"]
+    kept = run_json("info", data, "--passthrough")["passthrough_jpegs"]
     expect([(image["key"], image["reason"]) for image in kept], [("b.jpg", "damaged")])
     bench = run_json("bench", data, "--epochs", 1, "--no-ceilings", "--batch-size", 2, "--size", 16)
     expect(bench["n_damaged_images"], 1)

@@ -93,11 +93,11 @@ TEST(a_damaged_file_is_kept_as_it_came_and_marked_whatever_the_codec)
     }
 }
 
-static uint32_t kept_last;
-static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
+static uint32_t last_reason;
+static void note_passthrough(void *user, uint64_t sample_id, uint32_t field, uint32_t reason)
 {
     (void)user, (void)sample_id, (void)field;
-    kept_last = kept;
+    last_reason = reason;
 }
 
 /* Add one value to a writer of planes, and commit. Returns what add returned. */
@@ -113,8 +113,8 @@ static int add_one(struct fixture *f, const void *data, uint32_t how, uint32_t r
     s.fields = &field;
     s.n_fields = 1;
     s.overwrite = 1;
-    s.on_kept = note_kept;
-    kept_last = 0;
+    s.on_passthrough = note_passthrough;
+    last_reason = 0;
     if (pstk_writer_open(&w, &s, &f->err) < 0)
         return 1;
     const int r = pstk_writer_add(w, &v, 1, &f->err);
@@ -129,7 +129,7 @@ TEST(a_writer_decodes_only_what_may_be_damaged)
     struct fixture f;
     fixture_open(&f);
     CHECK_EQ(add_one(&f, damaged, PSTK_DAMAGED_ACCEPT, 0), 0);
-    CHECK_EQ(kept_last, PSTK_KEPT_DAMAGED);
+    CHECK_EQ(last_reason, PSTK_PASSTHROUGH_DAMAGED);
     CHECK_EQ(n_damaged_of(f.dir), 1);
     CHECK_EQ(add_one(&f, cut, PSTK_DAMAGED_ACCEPT, 0), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "field img: JPEG: "));

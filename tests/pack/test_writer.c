@@ -520,10 +520,10 @@ static void make_kept_jpeg(uint8_t jpeg[sizeof tiny_jpeg])
 }
 
 /* Of the records below, each third one is a PNG file. */
-static void on_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
+static void on_passthrough(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
 {
     struct reported *reported = user;
-    const uint32_t reason = sample_id % 3 ? PSTK_KEPT_NO_GAIN : PSTK_KEPT_NOT_JPEG;
+    const uint32_t reason = sample_id % 3 ? PSTK_PASSTHROUGH_NO_GAIN : PSTK_PASSTHROUGH_NOT_JPEG;
     reported->n_wrong +=
         field != 1 || kept != reason || (reported->n && sample_id <= reported->last);
     reported->n++;
@@ -549,8 +549,8 @@ TEST(images_that_are_kept_are_reported_in_order_with_the_reason)
         s.fields = fields;
         s.n_fields = 2;
         s.n_threads = n_threads;
-        s.on_kept = on_kept;
-        s.on_kept_user = &reported;
+        s.on_passthrough = on_passthrough;
+        s.on_passthrough_user = &reported;
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
         for (uint64_t k = 0; k < 9000; k++) {
             const struct pstk_value v[2] = {jpeg, k % 3 ? jpeg : png};
@@ -572,18 +572,18 @@ TEST(the_reason_to_keep_an_image_is_known_without_a_writer)
     uint8_t jpeg[sizeof tiny_jpeg];
     make_kept_jpeg(jpeg);
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk_image_kept(tiny_png, sizeof tiny_png, 0, &kept, &err), 0);
-    CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
-    CHECK_EQ(pstk_image_kept(jpeg, sizeof jpeg, 0, &kept, &err), 0);
-    CHECK_EQ(kept, PSTK_KEPT_NO_GAIN);
-    CHECK_EQ(pstk_image_kept(tiny_jpeg, sizeof tiny_jpeg, 0, &kept, &err), 0);
+    CHECK_EQ(pstk_image_passthrough(tiny_png, sizeof tiny_png, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_PASSTHROUGH_NOT_JPEG);
+    CHECK_EQ(pstk_image_passthrough(jpeg, sizeof jpeg, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_PASSTHROUGH_NO_GAIN);
+    CHECK_EQ(pstk_image_passthrough(tiny_jpeg, sizeof tiny_jpeg, 0, &kept, &err), 0);
     CHECK_EQ(kept, 0);
-    CHECK_EQ(pstk_image_kept(tiny_jpeg, sizeof tiny_jpeg - 40, 0, &kept, &err), 0);
-    CHECK_EQ(kept, PSTK_KEPT_DAMAGED);
-    CHECK_EQ(pstk_image_kept(NULL, 0, 0, &kept, &err), 0);
-    CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
-    CHECK_EQ(pstk_image_kept(tiny_png, sizeof tiny_png, 0, NULL, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_image_kept(NULL, 9, 0, &kept, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_image_passthrough(tiny_jpeg, sizeof tiny_jpeg - 40, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_PASSTHROUGH_DAMAGED);
+    CHECK_EQ(pstk_image_passthrough(NULL, 0, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_PASSTHROUGH_NOT_JPEG);
+    CHECK_EQ(pstk_image_passthrough(tiny_png, sizeof tiny_png, 0, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_image_passthrough(NULL, 9, 0, &kept, &err), PSTK_EINVAL);
 }
 
 TEST(small_values_get_a_dictionary_and_shrink_by_it)

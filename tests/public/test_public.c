@@ -183,8 +183,8 @@ TEST(an_image_is_checked_by_decoding_it)
     CHECK_EQ(pstk_mask_decode("\1\2", 2, &info, &samples, &dtype, &err), 0);
     CHECK(dtype == PSTK_U8 && memcmp(samples, "\1\2", 2) == 0);
     pstk_free(samples);
-    CHECK_EQ(pstk_image_kept(red_png, sizeof red_png, 0, &kept, &err), 0);
-    CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
+    CHECK_EQ(pstk_image_passthrough(red_png, sizeof red_png, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_PASSTHROUGH_NOT_JPEG);
     CHECK(err.message[0]);
 }
 

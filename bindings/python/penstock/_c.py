@@ -134,13 +134,13 @@ CODEC_NONE = 0
 CODEC_ZSTD = 1
 CODEC_PLANES = 2
 
-# enum pstk_kept
-KEPT_NOT_JPEG = 1
-KEPT_NO_GAIN = 2
-KEPT_INCOMPLETE = 3
-KEPT_UNUSUAL = 4
-KEPT_DAMAGED = 5
-KEPT_NOT_EXACT = 6
+# enum pstk_passthrough
+PASSTHROUGH_NOT_JPEG = 1
+PASSTHROUGH_NO_GAIN = 2
+PASSTHROUGH_INCOMPLETE = 3
+PASSTHROUGH_UNUSUAL = 4
+PASSTHROUGH_DAMAGED = 5
+PASSTHROUGH_NOT_EXACT = 6
 
 # enum pstk_damaged
 DAMAGED_UNCHECKED = 0
@@ -467,8 +467,9 @@ NAMES: dict[str, dict[str, int]] = {
                    "cxcywh": BOX_FORMAT_CXCYWH},
     "coordinates": {"none": COORDINATES_NONE, "pixels": COORDINATES_PIXELS, "unit": COORDINATES_UNIT},
     "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},
-    "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
-             "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
+    "passthrough": {"not_jpeg": PASSTHROUGH_NOT_JPEG, "no_gain": PASSTHROUGH_NO_GAIN,
+                    "incomplete": PASSTHROUGH_INCOMPLETE, "unusual": PASSTHROUGH_UNUSUAL,
+                    "damaged": PASSTHROUGH_DAMAGED, "not_exact": PASSTHROUGH_NOT_EXACT},
     "damaged": {"unchecked": DAMAGED_UNCHECKED, "accept": DAMAGED_ACCEPT},
     "damage": {"none": DAMAGE_NONE, "guessed": DAMAGE_GUESSED, "remade": DAMAGE_REMADE},
     "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
@@ -598,7 +599,7 @@ class Field(Structure):
     ]
 
 
-KeptFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32)
+PassthroughFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32)
 
 
 class WriterSettings(Structure):
@@ -617,8 +618,8 @@ class WriterSettings(Structure):
         ("note", c_char_p),
         ("names", POINTER(c_char_p)),
         ("n_names", c_uint64),
-        ("on_kept", KeptFn),
-        ("on_kept_user", c_void_p),
+        ("on_passthrough", PassthroughFn),
+        ("on_passthrough_user", c_void_p),
         ("pack_id", c_char_p),
         ("task", c_char_p),
         ("attempt", c_uint32),
@@ -2207,7 +2208,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_image_check_damaged": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(Error)]),
     "pstk_image_is_palette": (c_int, [c_void_p, c_uint64]),
     "pstk_image_format": (c_char_p, [c_void_p, c_uint64, POINTER(c_int)]),
-    "pstk_image_kept": (c_int, [c_void_p, c_uint64, c_int32, POINTER(c_uint32), POINTER(Error)]),
+    "pstk_image_passthrough": (c_int, [c_void_p, c_uint64, c_int32, POINTER(c_uint32), POINTER(Error)]),
     "pstk_image_convert": (c_int, [c_void_p, c_uint64, POINTER(Convert), POINTER(c_void_p), POINTER(c_uint64),
                                    POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
     "pstk_dataset_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),

@@ -15,8 +15,8 @@ struct census census_of(const struct pstk_field_stats *stats)
     const uint64_t n_jpeg = stats->n_encoding[PSTK_ENCODING_JPEG];
     census.n_exact =
         census.n_planes > census.n_equivalent ? census.n_planes - census.n_equivalent : 0;
-    census.n_kept_jpeg = n_jpeg > census.n_planes ? n_jpeg - census.n_planes : 0;
-    census.n_kept_png = stats->n_encoding[PSTK_ENCODING_PNG];
+    census.n_passthrough_jpeg = n_jpeg > census.n_planes ? n_jpeg - census.n_planes : 0;
+    census.n_passthrough_png = stats->n_encoding[PSTK_ENCODING_PNG];
     return census;
 }
 
@@ -25,26 +25,27 @@ void census_put(const struct census *census, struct json_t *object)
     json_put_count(object, "planes", census->n_planes);
     json_put_count(object, "exact", census->n_exact);
     json_put_count(object, "equivalent", census->n_equivalent);
-    json_put_count(object, "kept", census->n_kept_jpeg + census->n_kept_png);
-    json_put_count(object, "kept_jpeg", census->n_kept_jpeg);
-    json_put_count(object, "kept_png", census->n_kept_png);
+    json_put_count(object, "passthrough", census->n_passthrough_jpeg + census->n_passthrough_png);
+    json_put_count(object, "passthrough_jpeg", census->n_passthrough_jpeg);
+    json_put_count(object, "passthrough_png", census->n_passthrough_png);
     json_put_count(object, "pixels", census->n_pixels);
     json_put_count(object, "damaged", census->n_damaged);
 }
 
 /* Write "3 as they came (1 JPEG, 2 PNG; 1 damaged)". Returns its length. */
-static size_t kept_text(const struct census *census, char *text, size_t size)
+static size_t passthrough_text(const struct census *census, char *text, size_t size)
 {
-    const uint64_t n = census->n_kept_jpeg + census->n_kept_png;
+    const uint64_t n = census->n_passthrough_jpeg + census->n_passthrough_png;
     char all[UNIT_SIZE], jpeg[UNIT_SIZE], png[UNIT_SIZE], damaged[UNIT_SIZE];
     size_t at =
         (size_t)snprintf(text, size, "%s as %s came (", unit_count(all, n), n == 1 ? "it" : "they");
-    if (census->n_kept_jpeg)
-        at +=
-            (size_t)snprintf(text + at, size - at, "%s JPEG%s",
-                             unit_count(jpeg, census->n_kept_jpeg), census->n_kept_png ? ", " : "");
-    if (census->n_kept_png)
-        at += (size_t)snprintf(text + at, size - at, "%s PNG", unit_count(png, census->n_kept_png));
+    if (census->n_passthrough_jpeg)
+        at += (size_t)snprintf(text + at, size - at, "%s JPEG%s",
+                               unit_count(jpeg, census->n_passthrough_jpeg),
+                               census->n_passthrough_png ? ", " : "");
+    if (census->n_passthrough_png)
+        at += (size_t)snprintf(text + at, size - at, "%s PNG",
+                               unit_count(png, census->n_passthrough_png));
     if (census->n_damaged)
         at += (size_t)snprintf(text + at, size - at, "; %s damaged",
                                unit_count(damaged, census->n_damaged));
@@ -69,9 +70,9 @@ const char *census_text(const struct census *census, char text[CENSUS_SIZE])
                                                   : "all given back");
         n += (size_t)snprintf(text + n, CENSUS_SIZE - n, ")");
     }
-    if (census->n_kept_jpeg + census->n_kept_png) {
+    if (census->n_passthrough_jpeg + census->n_passthrough_png) {
         n += (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s", n ? ", " : "");
-        n += kept_text(census, text + n, CENSUS_SIZE - n);
+        n += passthrough_text(census, text + n, CENSUS_SIZE - n);
     }
     if (census->n_pixels)
         snprintf(text + n, CENSUS_SIZE - n, "%s%s as pixels", n ? ", " : "",

@@ -9,16 +9,17 @@ struct json_t;
 
 struct census {
     uint64_t n_planes;
-    uint64_t n_exact;      /* planes whose file comes back byte for byte */
-    uint64_t n_equivalent; /* planes whose file comes back as an equivalent JPEG */
-    uint64_t n_kept_jpeg;  /* JPEG files stored unchanged, or in zstd */
-    uint64_t n_kept_png;   /* PNG files stored unchanged, or in zstd */
+    uint64_t n_exact;            /* planes whose file comes back byte for byte */
+    uint64_t n_equivalent;       /* planes whose file comes back as an equivalent JPEG */
+    uint64_t n_passthrough_jpeg; /* JPEG files stored unchanged, or in zstd */
+    uint64_t n_passthrough_png;  /* PNG files stored unchanged, or in zstd */
     uint64_t n_pixels;
     uint64_t n_damaged; /* of the JPEG files: marked as damaged */
 };
 
 struct census census_of(const struct pstk_field_stats *stats);
-/* Put planes, exact, equivalent, kept, kept_jpeg, kept_png, pixels and damaged into an object. */
+/* Put planes, exact, equivalent, passthrough, passthrough_jpeg, passthrough_png, pixels and damaged
+ * into an object. */
 void census_put(const struct census *census, struct json_t *object);
 /* Write one sentence without its full stop: "7 as planes (6 given back byte for byte, ...), 1 as it
  * came (1 JPEG; 1 damaged)". Returns `text`. */

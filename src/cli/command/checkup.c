@@ -381,7 +381,7 @@ static void look_at_images(struct patient *patient)
             field.kind != PSTK_FIELD_IMAGE)
             continue;
         const struct census census = census_of(&stats);
-        const int is_slow = census.n_kept_jpeg > census.n_planes;
+        const int is_slow = census.n_passthrough_jpeg > census.n_planes;
         const char *counts = census_text(&census, text);
         struct finding *finding =
             find(patient->checkup, "images", is_slow ? FINDING_NOTE : FINDING_OK, "%s: %s%s",
@@ -390,7 +390,7 @@ static void look_at_images(struct patient *patient)
         if (is_slow)
             advise(finding,
                    field.codec == PSTK_CODEC_PLANES
-                       ? "`penstock info --kept` lists why they are not planes"
+                       ? "`penstock info --passthrough` lists why they are not planes"
                        : "pack again, without --jpeg keep (in Python without codec \"none\")");
         look_for_masks(patient, i, &field, &stats);
     }

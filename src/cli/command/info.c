@@ -27,14 +27,14 @@
 #define COUNTED_UNASKED 10000
 #define LISTED 20 /* files without --all */
 
-enum { OPT_COUNTS = 256, OPT_KEPT, OPT_ALL, OPT_JSON };
+enum { OPT_COUNTS = 256, OPT_PASSTHROUGH, OPT_ALL, OPT_JSON };
 
 static const struct option_row table[] = {
     {.name = "counts",
      .code = OPT_COUNTS,
      .text = "count the samples of each class, however many there are: read every label"},
-    {.name = "kept",
-     .code = OPT_KEPT,
+    {.name = "passthrough",
+     .code = OPT_PASSTHROUGH,
      .text = "list the JPEGs that are not stored as planes, and why: read the head of every "
              "record, and encode those JPEGs once more"},
     {.name = "all", .code = OPT_ALL, .text = "list all classes and files, not the first 20"},
@@ -44,8 +44,8 @@ static const struct option_row table[] = {
 
 struct info {
     const char *path;
-    const struct fields *fields; /* that it was opened with */
-    int counts, kept, all, json; /* options */
+    const struct fields *fields;              /* that it was opened with */
+    int counts, lists_passthrough, all, json; /* options */
 
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
@@ -54,7 +54,7 @@ struct info {
     struct labels labels;
     struct passthrough passthrough;
     uint64_t n_listed;     /* kept JPEGs, including those past the limit LISTED */
-    struct json_t *listed; /* owned; NULL without --json and --kept */
+    struct json_t *listed; /* owned; NULL without --json and --passthrough */
 };
 
 /* The lowest encoding of images. NONE, below it, is the encoding of other fields. */
@@ -224,8 +224,8 @@ static int print_json(struct info *all)
     json_put_text(object, "left_out", info->left_out[0] ? info->left_out : NULL);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
-        json_put(object, "kept", passthrough_json(&all->passthrough));
-        json_put(object, "kept_jpegs", all->listed);
+        json_put(object, "passthrough", passthrough_json(&all->passthrough));
+        json_put(object, "passthrough_jpegs", all->listed);
         all->listed = NULL;
     }
     return json_print(object, all->damage.code ? STATUS_DAMAGED : STATUS_OK);
@@ -420,7 +420,7 @@ static char *key_of(struct pstk_dataset *dataset, uint64_t id)
 }
 
 /* List one kept JPEG; passthrough_find's on_jpeg. */
-static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
+static void list_passthrough(void *user, uint64_t id, uint32_t field, uint32_t reason)
 {
     struct info *all = user;
     const uint64_t number = all->n_listed++;
@@ -445,10 +445,10 @@ static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
 }
 
 /* Find the files that stayed JPEGs; print them, or keep them for print_json. */
-static int find_kept(struct info *all, struct pstk_error *err)
+static int find_passthrough(struct info *all, struct pstk_error *err)
 {
     char n[UNIT_SIZE];
-    all->passthrough.on_jpeg = list_kept;
+    all->passthrough.on_jpeg = list_passthrough;
     all->passthrough.user = all;
     if (all->json)
         all->listed = json_make_array();
@@ -517,8 +517,8 @@ static int info(struct info *all)
     all->manifest = read_manifest(all->path);
     if (r == 0 && !all->json)
         print_text(all);
-    if (r == 0 && all->kept)
-        r = find_kept(all, &err);
+    if (r == 0 && all->lists_passthrough)
+        r = find_passthrough(all, &err);
     if (r < 0)
         return status_refuse(&err, all->path);
     return all->json ? print_json(all) : finish_text(all);
@@ -536,10 +536,10 @@ static int run(const struct command *self, int argc, char **argv)
         if (is_foreign && fields_take(&fields, c, optarg) < 0)
             return STATUS_USAGE;
         if (!is_foreign)
-            *(c == OPT_COUNTS ? &all.counts
-              : c == OPT_KEPT ? &all.kept
-              : c == OPT_ALL  ? &all.all
-                              : &all.json) = 1;
+            *(c == OPT_COUNTS        ? &all.counts
+              : c == OPT_PASSTHROUGH ? &all.lists_passthrough
+              : c == OPT_ALL         ? &all.all
+                                     : &all.json) = 1;
     }
     if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
         return options.status;
@@ -571,7 +571,7 @@ const struct command command_info = {
             "verify` finds all damage.\n",
     .options = table,
     .examples = "penstock info train\n"
-                "penstock info train --kept --all\n"
+                "penstock info train --passthrough --all\n"
                 "penstock info train --json | jq .n_samples\n",
     .exit_status = "0; 1 a file is missing or damaged; 2 wrong usage or path, no data set, or a "
                    "newer version",

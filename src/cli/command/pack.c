@@ -133,7 +133,7 @@ static const char text[] =
     "JPEGs are stored as planes: their coefficients in another code, smaller and much faster to "
     "decode, with the same pixels. `penstock get` gives the file back, nearly always byte for "
     "byte (--jpeg). A JPEG that would not be smaller as planes is kept as it came; the summary "
-    "counts kept files by reason, and `penstock info --kept` lists them.\n"
+    "counts kept files by reason, and `penstock info --passthrough` lists them.\n"
     "\n"
     "Pack reads every image once to check that it can be decoded. It names those that cannot, "
     "and packs nothing. It counts images of other formats (WebP, TIFF, BMP, GIF, AVIF, ...) by "
@@ -231,14 +231,14 @@ static int set_option(struct pack *pack, int code, const char *value)
     }
 }
 
-/* Count one kept image; the writer's on_kept. */
-static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
+/* Count one kept image; the writer's on_passthrough. */
+static void note_passthrough(void *user, uint64_t sample_id, uint32_t field, uint32_t reason)
 {
     struct pack *pack = user;
     (void)sample_id;
     (void)field; /* there is one image field */
-    if (kept < PASSTHROUGH_ASKED)
-        pack->passthrough.n[kept]++;
+    if (reason < PASSTHROUGH_ASKED)
+        pack->passthrough.n[reason]++;
 }
 
 /* Write the fields of records that are made of files. Returns their number. */
@@ -351,8 +351,8 @@ static int open_writer(struct pack *pack)
     name_pack(pack, &s, pack_id); /* whatever state the inputs are in */
     char *own = part_note(pack, &s);
     s.note = own;
-    s.on_kept = note_kept;
-    s.on_kept_user = pack;
+    s.on_passthrough = note_passthrough;
+    s.on_passthrough_user = pack;
     interrupt_block();
     int r = pstk_writer_open(&pack->writer, &s, &err);
     interrupt_unblock();
@@ -542,7 +542,7 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put_count(object, "image_bytes", result->images.stored_bytes);
     census_put(&census, images);
     json_put(object, "images", images);
-    json_put(object, "kept", passthrough_json(&pack->passthrough));
+    json_put(object, "passthrough", passthrough_json(&pack->passthrough));
     json_put_count(object, "n_palette_images", pack->n_palettes);
     json_put_count(object, "n_remade_images", pack->n_remade);
     records_put(&pack->records, object);
@@ -632,8 +632,8 @@ static int report(struct pack *pack, double seconds)
         return status_of_code(r);
     if (pack->profile.jpeg == PROFILE_KEEP) { /* the writer was not asked for planes */
         const struct census census = census_of(&result.images);
-        pack->passthrough.n[PASSTHROUGH_ASKED] = census.n_kept_jpeg;
-        pack->passthrough.n[PSTK_KEPT_NOT_JPEG] = census.n_kept_png;
+        pack->passthrough.n[PASSTHROUGH_ASKED] = census.n_passthrough_jpeg;
+        pack->passthrough.n[PSTK_PASSTHROUGH_NOT_JPEG] = census.n_passthrough_png;
     }
     return pack->json ? print_json(pack, &result) : print_text(pack, &result);
 }

@@ -9,18 +9,18 @@
 #include "ui/unit.h"
 
 static const char *const phrases[N_PASSTHROUGH] = {
-    [PSTK_KEPT_NOT_JPEG] = "not a JPEG",
-    [PSTK_KEPT_NO_GAIN] = "planes would not be smaller",
-    [PSTK_KEPT_INCOMPLETE] = "a progressive JPEG that lacks bits of some coefficients",
-    [PSTK_KEPT_UNUSUAL] = "a JPEG whose colours, sampling or scans planes do not support",
-    [PSTK_KEPT_DAMAGED] = "a JPEG whose coefficients cannot all be read",
-    [PSTK_KEPT_NOT_EXACT] = "planes would not give it back byte for byte (--jpeg exact)",
+    [PSTK_PASSTHROUGH_NOT_JPEG] = "not a JPEG",
+    [PSTK_PASSTHROUGH_NO_GAIN] = "planes would not be smaller",
+    [PSTK_PASSTHROUGH_INCOMPLETE] = "a progressive JPEG that lacks bits of some coefficients",
+    [PSTK_PASSTHROUGH_UNUSUAL] = "a JPEG whose colours, sampling or scans planes do not support",
+    [PSTK_PASSTHROUGH_DAMAGED] = "a JPEG whose coefficients cannot all be read",
+    [PSTK_PASSTHROUGH_NOT_EXACT] = "planes would not give it back byte for byte (--jpeg exact)",
     [PASSTHROUGH_ASKED] = "as asked (--jpeg keep)",
 };
 
 const char *passthrough_word(uint32_t reason)
 {
-    return reason == PASSTHROUGH_ASKED ? "asked" : option_choice_name(names_kept, reason);
+    return reason == PASSTHROUGH_ASKED ? "asked" : option_choice_name(names_passthrough, reason);
 }
 
 const char *passthrough_phrase(uint32_t reason)
@@ -43,17 +43,17 @@ static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, ui
         r = pstk_dataset_look(dataset, id, i, &info, err);
     if (r < 0 || info.codec == PSTK_CODEC_PLANES || info.encoding == PSTK_ENCODING_PIXELS)
         return r;
-    *reason = info.encoding == PSTK_ENCODING_JPEG ? PASSTHROUGH_ASKED : PSTK_KEPT_NOT_JPEG;
+    *reason = info.encoding == PSTK_ENCODING_JPEG ? PASSTHROUGH_ASKED : PSTK_PASSTHROUGH_NOT_JPEG;
     if (*reason != PASSTHROUGH_ASKED || field.codec != PSTK_CODEC_PLANES)
         return 0;
     if (info.damaged) {
-        *reason = PSTK_KEPT_DAMAGED;
+        *reason = PSTK_PASSTHROUGH_DAMAGED;
         return 0;
     }
     r = pstk_dataset_get(dataset, id, i, &data, &size, NULL, err);
     if (r < 0)
         return r;
-    r = pstk_image_kept(data, size, field.codec_level, reason, err);
+    r = pstk_image_passthrough(data, size, field.codec_level, reason, err);
     pstk_free(data);
     return r;
 }
@@ -72,7 +72,7 @@ static int find_in_field(struct passthrough *passthrough, struct pstk_dataset *d
         if (r < 0 || reason == 0 || reason >= N_PASSTHROUGH)
             continue;
         passthrough->n[reason]++;
-        if (reason != PSTK_KEPT_NOT_JPEG && passthrough->on_jpeg)
+        if (reason != PSTK_PASSTHROUGH_NOT_JPEG && passthrough->on_jpeg)
             passthrough->on_jpeg(passthrough->user, id, i, reason);
     }
     progress_end(&progress);

@@ -10,11 +10,11 @@
 struct pstk_dataset;
 
 /* The reason after those of the library: the field's codec is not planes, as with `--jpeg keep`. */
-enum { PASSTHROUGH_ASKED = PSTK_KEPT_NOT_EXACT + 1, N_PASSTHROUGH };
+enum { PASSTHROUGH_ASKED = PSTK_PASSTHROUGH_NOT_EXACT + 1, N_PASSTHROUGH };
 
 /* Zeroed at the start. */
 struct passthrough {
-    uint64_t n[N_PASSTHROUGH]; /* images by enum pstk_kept, or PASSTHROUGH_ASKED */
+    uint64_t n[N_PASSTHROUGH]; /* images by enum pstk_passthrough, or PASSTHROUGH_ASKED */
     /* passthrough_find calls this for each JPEG; may be NULL */
     void (*on_jpeg)(void *user, uint64_t sample_id, uint32_t field, uint32_t reason);
     void *user;

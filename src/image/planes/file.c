@@ -242,11 +242,12 @@ static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk_
  * result. */
 static uint32_t reason_of(int code)
 {
-    return code == PSTK_ENOTSUP || code == PSTK_EFBIG ? PSTK_KEPT_UNUSUAL : PSTK_KEPT_DAMAGED;
+    return code == PSTK_ENOTSUP || code == PSTK_EFBIG ? PSTK_PASSTHROUGH_UNUSUAL
+                                                      : PSTK_PASSTHROUGH_DAMAGED;
 }
 
-/* Read a file's coefficients. Returns 0 when planes can hold them, enum pstk_kept when not, or
- * ENOMEM. */
+/* Read a file's coefficients. Returns 0 when planes can hold them, enum pstk_passthrough when not,
+ * or ENOMEM. */
 static int read_file(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                      struct pstk__jpeg_image *image, struct pstk_error *err)
 {
@@ -259,8 +260,8 @@ static int read_file(struct pstk__planes_encoder *encoder, const void *data, uin
     if (rc < 0)
         return (int)reason_of(rc);
     if (image->smoothed)
-        return PSTK_KEPT_INCOMPLETE;
-    return pstk__jpeg_backend_check(&image->frame, &why) < 0 ? PSTK_KEPT_UNUSUAL : 0;
+        return PSTK_PASSTHROUGH_INCOMPLETE;
+    return pstk__jpeg_backend_check(&image->frame, &why) < 0 ? PSTK_PASSTHROUGH_UNUSUAL : 0;
 }
 
 /* Which file the coefficients of a JPEG file can be rebuilt to. */
@@ -302,9 +303,9 @@ static int replace(struct pstk__planes_encoder *encoder, struct pstk__jpeg_image
 }
 
 /* Store the file as it is, for this reason. */
-static int keep(struct pstk__planes_file *out, uint32_t kept)
+static int keep(struct pstk__planes_file *out, uint32_t passthrough)
 {
-    *out = (struct pstk__planes_file){.kept = kept};
+    *out = (struct pstk__planes_file){.passthrough = passthrough};
     return 0;
 }
 
@@ -318,14 +319,15 @@ static int encode_otherwise(struct pstk__planes_encoder *encoder, const void *da
     if (rebuilt == AS_EQUIVALENT && !exact_only)
         rebuilt = replace(encoder, image, out, err);
     if (rebuilt != AS_ITSELF)
-        return rebuilt < 0 ? rebuilt
-                           : keep(out, exact_only ? PSTK_KEPT_NOT_EXACT : PSTK_KEPT_DAMAGED);
+        return rebuilt < 0
+                   ? rebuilt
+                   : keep(out, exact_only ? PSTK_PASSTHROUGH_NOT_EXACT : PSTK_PASSTHROUGH_DAMAGED);
     const int written = write_planes(encoder, image, size, out, err);
     if (written == GIVES_OTHER)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
                           "planes do not reproduce the file that they were made from; the "
                           "machine's memory may be faulty");
-    return written == NOT_SMALLER ? keep(out, PSTK_KEPT_NO_GAIN) : written < 0 ? written : 1;
+    return written == NOT_SMALLER ? keep(out, PSTK_PASSTHROUGH_NO_GAIN) : written < 0 ? written : 1;
 }
 
 /* Encode a file. Nearly every file is rebuilt by its Huffman tables, with ones as padding bits. So
@@ -343,7 +345,7 @@ static int encode(struct pstk__planes_encoder *encoder, const void *data, uint64
     const size_t mark = encoder->arena.used;
     rc = write_planes(encoder, &image, size, out, err);
     if (rc == NOT_SMALLER)
-        return keep(out, PSTK_KEPT_NO_GAIN);
+        return keep(out, PSTK_PASSTHROUGH_NO_GAIN);
     if (rc != GIVES_OTHER)
         return rc;
     pstk__arena_reset(&encoder->arena, mark);

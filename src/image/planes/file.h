@@ -22,12 +22,12 @@ struct pstk__planes_file {
     uint64_t stored_size;
     const uint8_t *plain; /* what decoding the field gives back: the file itself, or, */
     uint64_t plain_size;
-    uint32_t equivalent; /* 1: another file with the same coefficients and markers */
-    uint32_t kept;       /* enum pstk_kept, why the file is stored as it is; else 0 */
+    uint32_t equivalent;  /* 1: another file with the same coefficients and markers */
+    uint32_t passthrough; /* enum pstk_passthrough, why the file is stored as it is; else 0 */
 };
 
 /* Encode a JPEG file as planes. 1: done. 0: the file is stored as it is, for the reason in
- * out->kept. ENOMEM. */
+ * out->passthrough. ENOMEM. */
 int pstk__planes_encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err);
 

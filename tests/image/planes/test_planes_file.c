@@ -40,7 +40,7 @@ struct picture {
     uint64_t file_size, field_size, plain_size;
     uint32_t equivalent;
     struct pstk__image_info info;
-    uint32_t kept; /* enum pstk_kept */
+    uint32_t passthrough; /* enum pstk_passthrough */
 };
 
 struct rows {
@@ -149,7 +149,7 @@ static int picture_open(struct picture *p, uint8_t *file, uint64_t size)
     struct pstk__image_info plain_info;
     *p = (struct picture){.file = file, .file_size = size};
     const int r = pstk__planes_encode(encoder, file, size, 0, &stored, NULL);
-    p->kept = stored.kept;
+    p->passthrough = stored.passthrough;
     if (r != 1)
         return r;
     p->field = malloc(stored.stored_size);
@@ -227,7 +227,7 @@ static int boxes_differ(const struct picture *p, uint32_t n)
 }
 
 /* Of many kinds, and what must become of each: planes, or why not. */
-enum outcome { SAME, INCOMPLETE = PSTK_KEPT_INCOMPLETE, NO_GAIN = PSTK_KEPT_NO_GAIN };
+enum outcome { SAME, INCOMPLETE = PSTK_PASSTHROUGH_INCOMPLETE, NO_GAIN = PSTK_PASSTHROUGH_NO_GAIN };
 
 static const struct kind {
     struct jpeg_spec spec;
@@ -298,7 +298,7 @@ TEST(files_of_every_kind_come_back_and_their_boxes_have_libjpegs_pixels)
         if (r != (kinds[i].outcome == SAME))
             printf("# kind %u: %d\n", i, r);
         CHECK_EQ(r, kinds[i].outcome == SAME);
-        CHECK_EQ(p.kept, (uint32_t)kinds[i].outcome);
+        CHECK_EQ(p.passthrough, (uint32_t)kinds[i].outcome);
         if (r == 1) {
             CHECK(!p.equivalent);
             CHECK(!file_differs(&p));
@@ -384,7 +384,7 @@ TEST(a_file_that_libjpeg_smooths_stays_as_it_is)
         memcpy(longer, file, size);
         CHECK_EQ(pstk__planes_encode(encoder, longer, size + 5000, 0, &out, NULL),
                  progressive == 1);
-        CHECK_EQ(out.kept, progressive == 1 ? 0 : PSTK_KEPT_INCOMPLETE);
+        CHECK_EQ(out.passthrough, progressive == 1 ? 0 : PSTK_PASSTHROUGH_INCOMPLETE);
         free(file);
         free(longer);
     }
@@ -400,7 +400,7 @@ TEST(a_file_that_is_no_sound_jpeg_stays_as_it_is)
     size_t size;
     uint8_t *file = png_write(&png, &size);
     CHECK_EQ(pstk__planes_encode(encoder, file, size, 0, &out, NULL), 0);
-    CHECK_EQ(out.kept, PSTK_KEPT_DAMAGED);
+    CHECK_EQ(out.passthrough, PSTK_PASSTHROUGH_DAMAGED);
     for (uint32_t i = 0; i < size; i++)
         file[i] = (uint8_t)draw(256);
     for (uint32_t n = 0; n < 64; n++)
@@ -411,9 +411,9 @@ TEST(a_file_that_is_no_sound_jpeg_stays_as_it_is)
     /* the last byte or two are the marker of the end, without which a file is read */
     for (uint64_t n = 0; n < size - 2; n += 1 + draw(30))
         CHECK(pstk__planes_encode(encoder, file, n, 0, &out, NULL) == 0 &&
-              out.kept == PSTK_KEPT_DAMAGED);
+              out.passthrough == PSTK_PASSTHROUGH_DAMAGED);
     CHECK_EQ(pstk__planes_encode(encoder, file, size, 1, &out, NULL), 1);
-    CHECK_EQ(out.kept, 0);
+    CHECK_EQ(out.passthrough, 0);
     free(file);
 }
 
@@ -450,7 +450,7 @@ TEST(a_file_that_cannot_be_rebuilt_is_stored_as_an_equivalent_one_or_not_at_all)
     size_t size;
     uint8_t *odd = odd_file(&size);
     CHECK_EQ(pstk__planes_encode(encoder, odd, size, 1, &out, NULL), 0);
-    CHECK_EQ(out.kept, PSTK_KEPT_NOT_EXACT);
+    CHECK_EQ(out.passthrough, PSTK_PASSTHROUGH_NOT_EXACT);
     CHECK_EQ(picture_open(&p, odd, size), 1);
     CHECK(p.equivalent);
     CHECK(!file_differs(&p));
