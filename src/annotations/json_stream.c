@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_piece.h"
 
 #define FIRST_ROOM (UINT64_C(1) << 20)
 #define MAX_DEPTH 64 /* of brackets in a value; COCO's have 4 */
@@ -79,17 +80,12 @@ int pstk__json_stream_open(struct pstk__json_stream *stream, const char *path,
     return skip_mark(stream);
 }
 
-static int is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* Find the next byte that is not space. 1; 0: there is none; negative: failure. */
 static int find_byte(struct pstk__json_stream *s)
 {
     for (;;) {
-        while (s->at < s->end && is_space(s->buffer[s->at]))
-            s->at++;
+        s->at =
+            (uint64_t)(pstk__json_skip_space(s->buffer + s->at, s->buffer + s->end) - s->buffer);
         if (s->at < s->end)
             return 1;
         uint64_t from = s->at;
@@ -136,77 +132,34 @@ int pstk__json_stream_fail(struct pstk__json_stream *s, const char *must_be)
                       "%.200s: byte %" PRIu64 " is '%c'; must be %s", s->path, at, c, must_be);
 }
 
-/* Where in a value the next byte is. */
-struct scan {
-    uint32_t depth;
-    int in_text, escaped;
-};
-
-enum { GO_ON, LAST, PAST, TOO_DEEP }; /* PAST: the byte is after a word or number */
-
-static int scan_text(struct scan *scan, char c)
-{
-    if (scan->escaped)
-        scan->escaped = 0;
-    else if (c == '\\')
-        scan->escaped = 1;
-    else if (c == '"') {
-        scan->in_text = 0;
-        return scan->depth ? GO_ON : LAST;
-    }
-    return GO_ON;
-}
-
-static int scan_byte(struct scan *scan, char c)
-{
-    if (scan->in_text)
-        return scan_text(scan, c);
-    switch (c) {
-    case '"':
-        scan->in_text = 1;
-        return GO_ON;
-    case '[':
-    case '{':
-        return ++scan->depth > MAX_DEPTH ? TOO_DEEP : GO_ON;
-    case ']':
-    case '}':
-        if (scan->depth == 0)
-            return PAST;
-        return --scan->depth ? GO_ON : LAST;
-    case ',':
-    case ':':
-        return scan->depth ? GO_ON : PAST;
-    default:
-        return scan->depth == 0 && is_space(c) ? PAST : GO_ON;
-    }
-}
-
 /* Take a value. keep: all of it is in the buffer then, from *from on. */
 static int take(struct pstk__json_stream *s, int keep, uint64_t *from)
 {
-    struct scan scan = {.depth = 0};
-    int r = find_byte(s), found = GO_ON;
+    struct pstk__json_scan scan = {.max_depth = MAX_DEPTH};
+    enum pstk__json_scan_result found;
+    int r = find_byte(s);
     if (r <= 0)
         return r < 0 ? r : pstk__json_stream_fail(s, "a value");
     const uint64_t first = s->offset + s->at;
     *from = s->at;
-    while (found == GO_ON) {
-        if (s->at == s->end) {
-            if (!keep)
-                *from = s->at;
-            r = more(s, from);
-            if (r < 0)
-                return r;
-            if (r == 0)
-                return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                                  "%.200s ends at byte %" PRIu64
-                                  ", inside the value that begins at byte %" PRIu64 ": it was cut",
-                                  s->path, s->offset + s->end, first);
-        }
-        found = scan_byte(&scan, s->buffer[s->at]);
-        s->at += found != PAST;
+    for (;;) {
+        const char *at = s->buffer + s->at;
+        found = pstk__json_scan(&scan, &at, s->buffer + s->end);
+        s->at = (uint64_t)(at - s->buffer);
+        if (found != PSTK__JSON_GOES_ON)
+            break;
+        if (!keep)
+            *from = s->at;
+        r = more(s, from);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                              "%.200s ends at byte %" PRIu64
+                              ", inside the value that begins at byte %" PRIu64 ": it was cut",
+                              s->path, s->offset + s->end, first);
     }
-    if (found == TOO_DEEP)
+    if (found == PSTK__JSON_TOO_DEEP)
         return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%.200s: the value at byte %" PRIu64
                           " has more than %d lists and objects in one another",

@@ -16,76 +16,68 @@ const char *pstk__json_skip_space(const char *at, const char *end)
     return at;
 }
 
-/* After the text whose first quote is at `at`; NULL: it has no last one. */
-static const char *skip_text(const char *at, const char *end)
+/* Pass over the rest of a text between quotes. 1: it ended. */
+static int scan_text(struct pstk__json_scan *scan, const char **at, const char *end)
 {
-    for (at++; at < end; at++) {
-        if (*at == '"')
-            return at + 1;
-        if (*at == '\\')
-            at++; /* the next byte is escaped: it does not end the text */
+    const char *c = *at;
+    for (; c < end; c++) {
+        if (scan->is_escaped)
+            scan->is_escaped = 0; /* this byte does not end the text, whatever it is */
+        else if (*c == '\\')
+            scan->is_escaped = 1;
+        else if (*c == '"')
+            break;
     }
-    return NULL;
+    scan->in_text = c == end;
+    *at = scan->in_text ? end : c + 1;
+    return !scan->in_text;
 }
 
-/* After a list or object. Brackets are counted, whichever they are: the parser sees to their kinds.
- * NULL: it has no end. */
-static const char *skip_container(const char *at, const char *end, uint64_t *n_separators)
+enum pstk__json_scan_result pstk__json_scan(struct pstk__json_scan *scan, const char **at,
+                                            const char *end)
 {
-    uint64_t depth = 0;
-    while (at < end) {
-        switch (*at) {
-        case '"':
-            at = skip_text(at, end);
-            if (!at)
-                return NULL;
+    while (*at < end) {
+        if (scan->in_text) {
+            if (scan_text(scan, at, end) && scan->depth == 0)
+                return PSTK__JSON_ENDED;
             continue;
-        case '[':
-        case '{':
-            depth++;
-            ++*n_separators;
-            break;
-        case ',':
-        case ':':
-            ++*n_separators;
-            break;
-        case ']':
-        case '}':
-            if (--depth == 0)
-                return at + 1;
-            break;
-        default:
-            break;
         }
-        at++;
+        const char c = **at;
+        if (c == '"') {
+            scan->in_text = 1;
+        } else if (c == '[' || c == '{') {
+            scan->n_separators++;
+            if (++scan->depth > scan->max_depth && scan->max_depth)
+                return PSTK__JSON_TOO_DEEP;
+        } else if (c == ']' || c == '}') {
+            if (scan->depth == 0)
+                return PSTK__JSON_ENDED; /* a word before it */
+            if (--scan->depth == 0) {
+                ++*at;
+                return PSTK__JSON_ENDED;
+            }
+        } else if (scan->depth) {
+            scan->n_separators += c == ',' || c == ':';
+        } else if (c == ',' || c == ':' || is_space(c)) {
+            return PSTK__JSON_ENDED; /* the same */
+        }
+        ++*at;
     }
-    return NULL;
-}
-
-/* After a number or a word. */
-static const char *skip_word(const char *at, const char *end)
-{
-    while (at < end && !is_space(*at) && *at != ',' && *at != ':' && *at != ']' && *at != '}')
-        at++;
-    return at;
+    return PSTK__JSON_GOES_ON;
 }
 
 /* Take the value that begins at w->at. 0, or -1. */
 static int take(struct pstk__json_walk *walk, struct pstk__json_piece *piece)
 {
-    const char *from = walk->at, *to = NULL;
-    *piece = (struct pstk__json_piece){.at = from};
-    if (from == walk->end)
+    const char *to = walk->at;
+    struct pstk__json_scan scan = {.depth = 0};
+    *piece = (struct pstk__json_piece){.at = to};
+    const enum pstk__json_scan_result found = pstk__json_scan(&scan, &to, walk->end);
+    const int is_cut = found == PSTK__JSON_GOES_ON && (scan.depth || scan.in_text);
+    if (is_cut || to == walk->at)
         return -1;
-    if (*from == '"')
-        to = skip_text(from, walk->end);
-    else if (*from == '[' || *from == '{')
-        to = skip_container(from, walk->end, &piece->n_separators);
-    else
-        to = skip_word(from, walk->end);
-    if (!to || to == from)
-        return -1;
-    piece->size = (uint64_t)(to - from);
+    piece->size = (uint64_t)(to - walk->at);
+    piece->n_separators = scan.n_separators;
     walk->at = pstk__json_skip_space(to, walk->end);
     return 0;
 }

@@ -19,6 +19,26 @@ struct pstk__json_piece {
                               has at most this many values and 1 */
 };
 
+/* How far a scan for the end of a value has come. All zero before the value's first byte. */
+struct pstk__json_scan {
+    uint32_t depth;     /* open brackets, whichever they are: the parser sees to their kinds */
+    uint32_t max_depth; /* 0: any */
+    int in_text;        /* between quotes, */
+    int is_escaped;     /* and after a backslash */
+    uint64_t n_separators;
+};
+
+enum pstk__json_scan_result {
+    PSTK__JSON_GOES_ON, /* the value goes on, or is a word or number that ends here */
+    PSTK__JSON_ENDED,
+    PSTK__JSON_TOO_DEEP,
+};
+
+/* Scan [*at, end); *at becomes the first byte after the value, or end. A value that comes in
+ * several parts is scanned part by part. */
+enum pstk__json_scan_result pstk__json_scan(struct pstk__json_scan *scan, const char **at,
+                                            const char *end);
+
 /* A walk over the values of a list or an object. */
 struct pstk__json_walk {
     const char *at, *end; /* what is left of the text */

@@ -4,7 +4,7 @@
 #ifndef PSTK_EXPORT_ARRAY_H
 #define PSTK_EXPORT_ARRAY_H
 
-#include "export/bytes.h"
+#include "base/bytes.h"
 
 #include <penstock/format.h>
 

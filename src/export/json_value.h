@@ -8,7 +8,7 @@
 #define PSTK_EXPORT_JSON_VALUE_H
 
 #include "export/array.h"
-#include "export/bytes.h"
+#include "base/bytes.h"
 
 /* Append a text of `size` bytes, UTF-8, in quotes. Bytes that are not UTF-8 become U+FFFD. */
 void pstk__json_text(struct pstk__bytes *to, const char *text, uint64_t size);

@@ -11,7 +11,7 @@
 #ifndef PSTK_EXPORT_NAMES_H
 #define PSTK_EXPORT_NAMES_H
 
-#include "export/bytes.h"
+#include "base/bytes.h"
 
 /* Bytes of a part of a path; with something appended it stays below NAME_MAX, 255. */
 #define PSTK__NAME_PART 200

@@ -12,7 +12,7 @@
 #ifndef PSTK_EXPORT_OUTDIR_H
 #define PSTK_EXPORT_OUTDIR_H
 
-#include "export/bytes.h"
+#include "base/bytes.h"
 #include "export/out_file.h"
 
 #include <penstock/types.h>

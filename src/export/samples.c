@@ -6,7 +6,7 @@
 #include "base/parallel_map.h"
 #include "base/error.h"
 #include "export/array.h"
-#include "export/bytes.h"
+#include "base/bytes.h"
 #include "image/png/encode.h"
 #include "image/png/remake.h"
 #include "record/field.h"

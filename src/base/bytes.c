@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/bytes.h"
+#include "base/bytes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,12 +54,21 @@ void pstk__bytes_text(struct pstk__bytes *bytes, const char *text)
 
 void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
 {
-    char text[201];
-    va_list arguments;
+    char text[200]; /* enough for most */
+    va_list arguments, again;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    va_copy(again, arguments);
+    const int n = vsnprintf(text, sizeof text, format, arguments);
+    char *room = n < 0 ? NULL : pstk__bytes_room(bytes, (uint64_t)n + 1); /* with the 0 */
+    if (room && (size_t)n < sizeof text)
+        memcpy(room, text, (size_t)n + 1);
+    else if (room)
+        vsnprintf(room, (size_t)n + 1, format, again);
+    if (room)
+        bytes->size--;
+    bytes->failed |= n < 0;
+    va_end(again);
     va_end(arguments);
-    pstk__bytes_text(bytes, text);
 }
 
 void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size)

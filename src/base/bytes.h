@@ -3,8 +3,8 @@
  * bytes: a growing piece of memory that is written from its start to its end. A write that finds no
  * memory sets `failed`, and later writes do nothing: a caller checks once, after the last one.
  */
-#ifndef PSTK_EXPORT_BYTES_H
-#define PSTK_EXPORT_BYTES_H
+#ifndef PSTK_BYTES_H
+#define PSTK_BYTES_H
 
 #include <stdint.h>
 
@@ -24,7 +24,7 @@ void *pstk__bytes_room(struct pstk__bytes *bytes, uint64_t size);
 void pstk__bytes_put(struct pstk__bytes *bytes, const void *data, uint64_t size);
 /* Append a text, without its 0. */
 void pstk__bytes_text(struct pstk__bytes *bytes, const char *text);
-/* Append in printf's form; at most 200 bytes. */
+/* Append in printf's form. */
 void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size);
