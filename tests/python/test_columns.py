@@ -2,6 +2,9 @@
 """Side columns: those that a Writer makes, penstock.add_column, and Dataset.column."""
 import os
 import pickle
+import re
+import uuid
+import warnings
 
 import penstock
 import sets
@@ -120,6 +123,27 @@ class Columns(Case):
         with self.assertRaises(penstock.DataSetNotFoundError):
             penstock.remove_column(path, "weight")
         self.assertTrue((before.column("cls") == np.arange(N) % 100 - 50).all())
+
+    def test_a_merge_names_the_columns_that_it_leaves_out(self):
+        pack_id, parts = uuid.uuid4().hex, [self.path(name) for name in ("first", "second")]
+        for part in parts:
+            with penstock.Writer(part, {"cls": "int64"}, part=penstock.Task(pack_id, part)) as writer:
+                writer.add(cls=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            penstock.merge(parts, self.path("whole"))
+            penstock.add_column(parts[0], "same", np.ones(1, "f4"))
+            penstock.add_column(parts[1], "same", np.ones(1, "f4"))
+            penstock.merge(parts, self.path("whole"), overwrite=True)
+        penstock.add_column(parts[0], "one", np.ones(1, "f4"))
+        for part, dtype in zip(parts, ("f4", "f8")):
+            penstock.add_column(part, "other", np.ones(1, dtype))
+        wanted = (f"penstock.merge: column one is left out: not all parts have it, and {parts[0]} does; column other is left out: "
+                  f"its dtype is float32 in {parts[0]} and float64 in {parts[1]}; must be the same in all parts")
+        with self.assertWarnsRegex(UserWarning, f"^{re.escape(wanted)}$"):
+            penstock.merge(parts, self.path("whole"), overwrite=True)
+        with penstock.Dataset(self.path("whole")) as data:
+            self.assertEqual(sorted(data.columns), ["cls", "same"])
 
     def test_an_invalid_column_is_refused_with_the_reason(self):
         path = self.write(columns=False)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from .. import _c, errors, lists, paths
 from ..arguments import is_whole, items, switch, text
 from ..closing import ClosedAtEnd
+from ..dataset import Dataset
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
 from ..escapes import escaped
@@ -394,7 +396,7 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     tasks (penstock.Task), in the order in which they are given.
 
     Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
-    parts stay, and may be removed after. overwrite: replace a data set that stands there, by the last step;
+    parts stay, and may be removed after. Side columns that not all parts have are left out, with a warning. overwrite: replace a data set that stands there, by the last step;
     other files there stay. pack_id: refuse parts that are not of this pack. Two attempts at one task are
     refused, too. Raises SettingsError, DataSetExistsError, PenstockError.
     """
@@ -405,3 +407,23 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
         settings.pack_id = pack_id_of("pack_id", pack_id).encode()
     error = errors.new()
     _check_place(_c.lib.pstk_merge(ctypes.byref(settings), ctypes.byref(error)), error)
+    lost = _lost_columns(list(map(os.fsdecode, names)), os.fsdecode(where))
+    if lost:
+        warnings.warn("penstock.merge: " + "; ".join(lost), stacklevel=2)
+
+
+def _lost_columns(parts: Sequence[str], path: str) -> list[str]:
+    """Say of each side column of the parts that the merged data set lacks why. A part without samples has none."""
+    seen: dict[str, dict[str, str]] = {}
+    for part in parts:
+        with contextlib.suppress(errors.PenstockError), Dataset(part) as data:
+            for name, column in data.columns.items():
+                seen.setdefault(name, {}).setdefault(column.dtype, part)
+    if not seen:
+        return []
+    with Dataset(path) as merged:
+        lost = {name: dtypes for name, dtypes in seen.items() if name not in merged.columns}
+    return [f"column {name} is left out: " + (
+                f"its dtype is {' and '.join(f'{dtype} in {part}' for dtype, part in list(dtypes.items())[:2])}; must be the same "
+                "in all parts" if len(dtypes) > 1 else f"not all parts have it, and {next(iter(dtypes.values()))} does")
+            for name, dtypes in lost.items()]
