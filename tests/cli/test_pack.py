@@ -171,6 +171,25 @@ def an_output_whose_name_begins_with_a_dot_is_not_left_out(world):
 
 
 @test
+def a_data_set_among_class_folders_is_named_with_what_to_do(world):
+    src = world.fresh("own-output")
+    for name in ("a/1.png", "b/2.png"):
+        os.makedirs(os.path.dirname(os.path.join(src, name)), exist_ok=True)
+        Image.new("RGB", (8, 8)).save(os.path.join(src, name))
+    out = os.path.join(src, "out")
+    run("pack", src, out)
+    run("pack", src, out, "--overwrite")  # it is no source of itself
+    for command in (("pack", src, world.fresh("own-output-2")), ("info", src)):
+        _, err = run(*command, status=2)
+        assert "out holds no images, but the manifest.json of a data set; move it elsewhere" in err, err
+    _, err = run("pack", out, world.path("own-output-2"), status=2)
+    assert f"{out} is a data set already; the Python package packs one anew, penstock.pack(SRC, OUT)" in err, err
+    shutil.move(out, world.fresh("own-output-moved"))
+    run("pack", src, world.path("own-output-2"))
+    assert "2 classes" in run("info", src)[0] or "classes   2" in run("info", src)[0]
+
+
+@test
 def a_file_beside_class_folders_that_cannot_be_read_is_left_out_in_place_too(world):
     env = failing({"open:notes": errno.EACCES, "openat:notes": errno.EACCES})
     src = world.fresh("unreadable")

@@ -17,6 +17,7 @@
 #include "command.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
+#include "ui/output.h"
 #include "ui/status.h"
 #include "ui/text.h"
 
@@ -292,6 +293,14 @@ static void drop_classes(struct tree *tree)
     tree->n_classes = 0;
 }
 
+/* 1: the class folder has the file that every packed data set has. */
+static int has_manifest(int fd, const char *name)
+{
+    char path[MAX_PATH];
+    const int n = snprintf(path, sizeof path, "%s/manifest.json", name);
+    return n > 0 && (size_t)n < sizeof path && faccessat(fd, path, F_OK, 0) == 0;
+}
+
 /* Read every class folder. The first n_top files are directly in the root. */
 static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t n_top)
 {
@@ -317,6 +326,10 @@ static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t
         drop_classes(tree);
         return 0;
     }
+    if (empty && has_manifest(fd, empty))
+        return message_usage("the class folder %s holds no images, but the manifest.json of a data "
+                             "set; move it elsewhere (it would be a class of its own)",
+                             empty);
     if (empty)
         return message_usage("the class folder %s holds %s; remove it, or fill it with JPEG or PNG "
                              "files (it would be a class of its own)",
@@ -358,6 +371,10 @@ static int refuse_empty(const struct tree *tree, const char *root)
                              root, formats_text(&tree->foreign, formats), hidden);
     if (is_known(root, &err))
         return message_usage("%s", err.message);
+    if (output_stands(root))
+        return message_usage("%s is a data set already; the Python package packs one anew, "
+                             "penstock.pack(SRC, OUT)",
+                             root);
     return message_usage("%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
                          ".png file%s%s",
                          root,

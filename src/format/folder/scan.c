@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,15 @@ static uint64_t n_images(const struct pstk__folder_walk *walk)
     return n;
 }
 
+/* 1: the class folder has the file that every packed data set has. */
+static int has_manifest(const struct pstk__folder_walk *walk, const char *name)
+{
+    char path[PATH_MAX];
+    struct pstk__store_entry entry;
+    const int n = snprintf(path, sizeof path, "%s/%s/manifest.json", walk->root, name);
+    return n > 0 && (size_t)n < sizeof path && walk->store->look(walk->store, path, &entry) == 0;
+}
+
 /* The same rule, and message, as penstock pack's. */
 static int check_class(const struct pstk__folder_walk *walk, const char *name,
                        struct pstk_error *err)
@@ -48,6 +58,11 @@ static int check_class(const struct pstk__folder_walk *walk, const char *name,
                           "the folder %s/%s has a name that is not UTF-8", walk->root, shown);
     if (n_images(walk) > 0)
         return 0;
+    if (has_manifest(walk, name))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "the class folder %s/%s holds no images, but the manifest.json of a data "
+                          "set; move it elsewhere (it would be a class of its own)",
+                          walk->root, shown);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "the class folder %s/%s holds no images; remove it, or fill it with JPEG or "
                       "PNG files (it would be a class of its own)",
