@@ -1,17 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the rank of this process and the number of processes: ranks="auto".
-
-The first of these that has set both counts, because a launcher that is started inside of another one is nearer to the
-process:
-
-1. torch.distributed, jax.distributed, where this process has initialised them
-2. Ray Train; torchrun, and others with its variables
-3. Open MPI, MVAPICH, MPICH and Intel MPI (PMI), PMIx
-4. a SLURM step, srun
-5. Kubernetes: Kubeflow's JAXJob, LeaderWorkerSet
-
-Explicit arguments come before all of them. Launchers on one line that disagree are an error.
-"""
+"""The rank of this process and the number of processes: ranks="auto", which asks the C library (penstock/ranks.h has the
+rule). Explicit arguments come before all that it finds."""
 from __future__ import annotations
 
 import os
