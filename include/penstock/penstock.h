@@ -8,8 +8,9 @@
  * (the same on pixels of the program), order.h (which samples a batch has), budget.h (batches by
  * what samples cost), subset.h (a part of a data set), mixture.h (several data sets), mix.h (MixUp
  * and CutMix), mosaic.h (pictures of four rows), processes.h (rows that other processes make),
- * share.h (batches that several objects hold), diagnostics.h (what a loader does, did and would do)
- * and machine.h (what the machine offers). Data sets have a header of their own, format.h.
+ * ranks.h (which of how many processes this one is), share.h (batches that several objects hold),
+ * diagnostics.h (what a loader does, did and would do) and machine.h (what the machine offers).
+ * Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -111,6 +112,7 @@
 #include <penstock/order.h>
 #include <penstock/output.h>
 #include <penstock/processes.h>
+#include <penstock/ranks.h>
 #include <penstock/share.h>
 #include <penstock/subset.h>
 #include <penstock/types.h>
@@ -206,7 +208,7 @@ struct pstk_settings_order {
     uint64_t reserved[4];
 };
 
-/* The processes that train together. */
+/* The processes that train together; pstk_use_ranks sets what their launcher says. */
 struct pstk_settings_ranks {
     /* number of this process, below `world`. default: 0 */
     uint32_t rank;

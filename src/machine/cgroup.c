@@ -8,6 +8,7 @@
 
 #define PATH_SIZE 4096 /* bytes; a longer path counts as missing */
 #define CGROUP_DIR "sys/fs/cgroup"
+#define LIST_SIZE 4096 /* bytes of a list of processors, such as "0-3,8" */
 
 /* Read the first line of a file, without its newline. 0, or -1 when the file cannot be read. */
 static int read_line(const char *path, char *line, int size)
@@ -68,6 +69,50 @@ static double memory_v2(const char *dir)
 static double memory_v1(const char *dir)
 {
     return number_in(dir, "memory.limit_in_bytes");
+}
+
+/* Count the processors of a list such as "0-3,8"; -1 when it lists none. */
+static double count_list(const char *text)
+{
+    double n = 0;
+    while (*text) {
+        char *end;
+        const unsigned long first = strtoul(text, &end, 10);
+        unsigned long last = first;
+        if (end == text)
+            return -1;
+        if (*end == '-') {
+            text = end + 1;
+            last = strtoul(text, &end, 10);
+            if (end == text || last < first)
+                return -1;
+        }
+        n += (double)(last - first + 1);
+        if (*end != ',' && *end)
+            return -1;
+        text = end + (*end == ',');
+    }
+    return n > 0 ? n : -1;
+}
+
+/* Count the processors that one file of a directory lists. */
+static double cores_in(const char *dir, const char *file)
+{
+    char path[PATH_SIZE], line[LIST_SIZE];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    if (n < 0 || (size_t)n >= sizeof path || read_line(path, line, sizeof line) < 0)
+        return -1;
+    return count_list(line);
+}
+
+static double cores_v2(const char *dir)
+{
+    return cores_in(dir, "cpuset.cpus.effective");
+}
+
+static double cores_v1(const char *dir)
+{
+    return cores_in(dir, "cpuset.cpus");
 }
 
 /* Sum the named numbers of a group's memory.stat. */
@@ -205,6 +250,13 @@ double pstk__cgroup_cpus(const char *root)
     static const struct question question = {"cpu", cpus_v1, cpus_v2};
     double cpus = limit_of_process(root, &question);
     return cpus > 0 ? cpus : 0;
+}
+
+uint64_t pstk__cgroup_cores(const char *root)
+{
+    static const struct question question = {"cpuset", cores_v1, cores_v2};
+    const double cores = limit_of_process(root, &question);
+    return cores > 0 ? (uint64_t)cores : 0;
 }
 
 /* The machine's memory in bytes, from the kernel, else from the C library. */

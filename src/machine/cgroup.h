@@ -11,6 +11,8 @@
 
 /* CPU quota in cores, quota / period. 0 = no quota. */
 double pstk__cgroup_cpus(const char *root);
+/* Number of cores that the groups' sets of processors have. 0 = no set is known. */
+uint64_t pstk__cgroup_cores(const char *root);
 /* Memory that this process may use, in bytes: the machine's, or the limit if lower. 0 when neither
  * is known. */
 uint64_t pstk__cgroup_memory(const char *root);

@@ -101,6 +101,28 @@ TEST(version_2_quota_and_memory_are_read)
     CHECK_EQ(high, 1 << 29);
 }
 
+TEST(the_cores_of_a_group_are_those_of_its_list)
+{
+    static const struct {
+        const char *list;
+        uint64_t n;
+    } cases[] = {{"0-3,8,10-11\n", 7}, {"5\n", 1}, {"\n", 0},   {"3-1\n", 0},
+                 {"0-\n", 0},          {"x\n", 0}, {"1;2\n", 0}};
+    CHECK(make_root());
+    CHECK_EQ(pstk__cgroup_cores(root), 0);
+    CHECK(put("proc/self/cgroup", "0::/a/b\n"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(put("sys/fs/cgroup/a/b/cpuset.cpus.effective", cases[i].list));
+        CHECK_EQ(pstk__cgroup_cores(root), cases[i].n);
+    }
+    CHECK(put("sys/fs/cgroup/a/cpuset.cpus.effective", "0-15\n")); /* b has none of its own */
+    CHECK_EQ(pstk__cgroup_cores(root), 16);
+    CHECK(put("proc/self/cgroup", "4:cpu,cpuset:/job\n2:memory:/job\n"));
+    CHECK(put("sys/fs/cgroup/cpuset/job/cpuset.cpus", "0,2\n"));
+    CHECK_EQ(pstk__cgroup_cores(root), 2);
+    drop_root();
+}
+
 TEST(max_is_no_limit)
 {
     CHECK(make_root());
@@ -208,6 +230,7 @@ int main(void)
         CASE(without_any_file_there_is_no_quota_and_some_memory),
         CASE(memory_left_under_a_hard_limit_counts_cached_files_as_free),
         CASE(version_2_quota_and_memory_are_read),
+        CASE(the_cores_of_a_group_are_those_of_its_list),
         CASE(max_is_no_limit),
         CASE(the_lowest_limit_from_the_group_to_the_root_counts),
         CASE(in_a_container_the_limits_at_the_root_count_though_proc_names_a_path_of_the_host),

@@ -198,6 +198,28 @@ TEST(explain_counts_the_batches_of_a_schedule)
     }
 }
 
+/* ---- ranks.h -------------------------------------------------------------------------------- */
+
+TEST(ranks_of_an_environment_are_found_and_used)
+{
+    const char *const variables[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", NULL};
+    const struct pstk_rank_query query = {.size = sizeof query, .environment = variables};
+    struct pstk_found_ranks found = {.size = sizeof found};
+    struct pstk_settings s;
+    struct pstk_error err;
+    uint32_t n = 0;
+    pstk_error_init(&err, sizeof err);
+    pstk_settings_init(&s, sizeof s);
+    CHECK_EQ(pstk_find_ranks(&query, &found, &err), 0);
+    CHECK_STR(found.source, "Open MPI");
+    pstk_use_ranks(&found, &s);
+    CHECK(s.ranks.rank == 1 && s.ranks.world == 4);
+    CHECK_EQ(pstk_get_variable(&query, "OMPI_COMM_WORLD_SIZE", &n, &err), 1);
+    CHECK_EQ(n, 4);
+    CHECK_EQ(pstk_check_alone(&query, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "OMPI_COMM_WORLD_SIZE reports 4 processes"));
+}
+
 int main(void)
 {
     static const struct test_case cases[] = {
@@ -211,6 +233,7 @@ int main(void)
         CASE(settle_fills_in_what_a_windowed_order_leaves_open),
         CASE(explain_says_what_a_rank_reads),
         CASE(explain_counts_the_batches_of_a_schedule),
+        CASE(ranks_of_an_environment_are_found_and_used),
     };
     return RUN_CASES(cases);
 }

@@ -805,6 +805,11 @@ class PassedOver(unittest.TestCase):
             for part in (name + " reports 2 processes", "ranks='auto'", "ranks=penstock.Ranks(0, 1)"):
                 self.assertIn(part, self.warned(**env))
 
+    def test_numbers_of_one_process_do_not_hide_the_tasks_around_it(self):
+        env = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
+        self.assertEqual(self.warned(**env), "penstock: SLURM_STEP_NUM_TASKS reports 4 processes, and this loader gives each of "
+                         "them all samples (give ranks='auto' for a part each, or ranks=penstock.Ranks(0, 1) if each should get all)")
+
     def test_a_batch_script_without_srun_is_warned_of_by_both_variables(self):
         told = self.warned(SLURM_PROCID="0", SLURM_NTASKS="4")
         for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "srun", "ranks='auto'", "ranks=penstock.Ranks(0, 1)"):
@@ -822,9 +827,9 @@ class PassedOver(unittest.TestCase):
 
     def test_a_shell_of_several_tasks_is_not(self):
         env = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"}
-        for has_terminal in (True, False):
-            with mock.patch.object(launchers, "_has_terminal", lambda: has_terminal):
-                self.assertEqual(self.warned(**env) is None, has_terminal)
+        for terminal in (_c.TERMINAL_OWN, _c.TERMINAL_NONE):
+            with mock.patch.object(launchers, "_TERMINAL", terminal):
+                self.assertEqual(self.warned(**env) is None, terminal == _c.TERMINAL_OWN)
 
     def test_a_loader_warns_once_where_it_is_opened(self):
         env = {"RANK": "1", "WORLD_SIZE": "2"}

@@ -12,9 +12,10 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import ranks
+from penstock import _c, ranks
 
 CASES = json.loads(pathlib.Path(__file__).with_name("launchers.json").read_text("utf-8"))
+TERMINALS = {False: _c.TERMINAL_NONE, True: _c.TERMINAL_OWN}
 NUMBERS = ("rank", "world", "local_rank", "local_world", "source")
 # The package's words for what the command has options for.
 WORDS = (("rank: ", "penstock: --rank: "), ("ranks=penstock.Ranks(RANK, WORLD)", "--rank and --world"), ("ranks='auto'", "--rank auto"),
@@ -50,7 +51,7 @@ class Table(unittest.TestCase):
         hidden = dict.fromkeys(("torch.distributed", "jax", "ray.train"))
         for case in CASES:
             with self.subTest(case["name"]), mock.patch.dict(sys.modules, hidden), \
-                    mock.patch.object(ranks.launchers, "_has_terminal", lambda case=case: case.get("terminal", False)):
+                    mock.patch.object(ranks.launchers, "_TERMINAL", TERMINALS[case.get("terminal", False)]):
                 try:
                     found = list(ranks.find(case["env"])[:5])
                 except penstock.SettingsError as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of how many processes a loader is for: ranks="auto", and what was given."""
+import ctypes
 import os
 import sys
 import unittest
@@ -8,7 +9,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import agreement, bound, ranks
+from penstock import _c, agreement, ranks
 
 
 def loader(**keywords):
@@ -286,6 +287,16 @@ class Traps(unittest.TestCase):
         self.assertEqual(self.find(node, srun(1, 2))[2:5], (1, 2, "torchrun"))
         self.refused(["may count machines"], node, srun(1, 16))
 
+    def test_numbers_of_one_process_that_were_left_are_refused(self):
+        left = {"RANK": "0", "WORLD_SIZE": "1"}
+        for source, outer in (("srun", srun(1, 4)), ("Open MPI", mpi(1, 4)), ("PMI", mpi(1, 4, "PMI_"))):
+            self.refused(["RANK is 0 and WORLD_SIZE is 1, but LOCAL_RANK is not set, and " + source + " reports rank 1 of 4",
+                          "unset RANK and WORLD_SIZE"], left, outer)
+            self.assertEqual(self.find(left, {"LOCAL_RANK": "0"}, outer)[:2], (0, 1))  # torchrun in each task
+        self.assertEqual(self.find(left, srun(0, 1))[:2], (0, 1))
+        # A process group of the program's is nearer than they are.
+        self.assertEqual(self.find(left, srun(1, 4), torch_distributed=self.group(1, 4))[:2], (1, 4))
+
     def test_a_job_of_kubernetes_does_not_say_how_many_pods_it_has(self):
         self.refused(["JOB_COMPLETION_INDEX is 2, but the number of processes is in no variable"],
                      {"JOB_COMPLETION_INDEX": "2"})
@@ -294,9 +305,9 @@ class Traps(unittest.TestCase):
     def test_a_shell_in_an_allocation(self):
         for name in ("bash", "interactive"):
             task = srun(1, 2, SLURM_JOB_NAME=name)
-            with mock.patch.object(ranks.launchers, "_has_terminal", lambda: True):
+            with mock.patch.object(ranks.launchers, "_TERMINAL", _c.TERMINAL_OWN):
                 self.assertEqual(self.find(task).source, "alone")  # srun -n 2 --pty bash
-            with mock.patch.object(ranks.launchers, "_has_terminal", lambda: False):
+            with mock.patch.object(ranks.launchers, "_TERMINAL", _c.TERMINAL_NONE):
                 self.assertEqual(self.find(task)[:2], (1, 2))  # srun from such a shell; srun -n 2 bash -c ...
 
     def test_local_numbers_come_from_whoever_has_them(self):
@@ -315,65 +326,29 @@ class Traps(unittest.TestCase):
 
 
 class Bound(unittest.TestCase):
-    """Cores that a launcher has divided are not divided again; memory is."""
-
-    def cores(self, own, parent, cgroup):
-        """As if this process could use `own` cores, its parent `parent` and its cgroup `cgroup`."""
-        def affinity(process):
-            return set(range(own if process == 0 else parent))
-        stack = [mock.patch.object(os, "sched_getaffinity", affinity),
-                 mock.patch.object(bound, "_cgroup_files", lambda *_: iter([f"0-{cgroup - 1}"]))]
-        for one in stack:
-            one.start()
-            self.addCleanup(one.stop)
-
-    def found(self, env):
-        with mock.patch.dict(sys.modules, {"torch.distributed": None, "jax": None, "ray.train": None}):
-            return ranks.find(env).is_bound
-
-    def test_mpirun_that_binds(self):
-        four = dict(mpi(1, 4), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4")
-        for own, cgroup, wanted in ((1, 4, True), (2, 8, True), (4, 4, False), (8, 8, False), (3, 8, False)):
-            self.cores(own, cgroup, cgroup)
-            self.assertEqual(self.found(four), wanted, (own, cgroup))
-
-    def test_a_container_of_four_cores_is_not_bound(self):
-        self.cores(4, 4, 4)  # of a machine with 64
-        self.assertFalse(self.found(srun(1, 4)))
-
-    def test_torchrun_inside_of_a_task_that_is_bound(self):
-        self.cores(8, 8, 64)  # the four processes share the task's 8 cores
-        self.assertFalse(self.found(torchrun(1, 4, 1, 4)))
-        self.cores(2, 8, 64)  # torchrun --numa-binding
-        self.assertTrue(self.found(torchrun(1, 4, 1, 4)))
+    """Cores that a launcher has divided are not divided again; memory is. tests/machine/test_bound.c has the rule."""
 
     def test_settings(self):
+        machine = _c.Machine(size=_c.Machine.io_uring.offset)
+        self.assertEqual(_c.lib.pstk_get_machine(None, ctypes.byref(machine), None), 0)
         known = ranks.Ranks(5, 8, 1, 4)._replace(source="srun", is_bound=True)
-        with mock.patch.object(bound, "memory", lambda: 1600):
-            self.assertEqual(ranks.numbers(known, 0), {"rank": 5, "world": 8, "local_rank": 0, "local_world": 1,
-                                                       "max_memory": 300})
-            self.assertEqual(ranks.numbers(known, 7)["max_memory"], 7)
-            self.assertEqual(ranks.numbers(known._replace(is_bound=False), 0),
-                             {"rank": 5, "world": 8, "local_rank": 1, "local_world": 4, "max_memory": 0})
+        self.assertEqual(ranks.numbers(known, 0), {"rank": 5, "world": 8, "local_rank": 0, "local_world": 1,
+                                                   "max_memory": machine.memory // 4 * 3 // 4})
+        self.assertEqual(ranks.numbers(known, 7)["max_memory"], 7)
+        self.assertEqual(ranks.numbers(known._replace(is_bound=False), 0),
+                         {"rank": 5, "world": 8, "local_rank": 1, "local_world": 4, "max_memory": 0})
 
     def test_local_numbers_that_are_given_divide(self):
-        self.cores(1, 4, 4)
-        env = dict(mpi(1, 4), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4")
+        cores = os.sched_getaffinity(0)
+        if len(cores) < 2:
+            self.skipTest("one core")
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        env = dict(mpi(1, 2), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="2")
         with mock.patch.dict(os.environ, env):
+            self.assertFalse(ranks.chosen("auto").is_bound)
+            os.sched_setaffinity(0, {min(cores)})
             self.assertTrue(ranks.chosen("auto").is_bound)
-            self.assertFalse(ranks.Ranks("auto", local_rank=1, local_world=4).is_bound)
-
-    def test_memory_is_that_of_the_machine_or_less(self):
-        self.assertLessEqual(bound.memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        with mock.patch.object(bound, "_cgroup_files", lambda *_: iter(["max", "4096", "8192"])):
-            self.assertEqual(bound.memory(), 4096)
-        for most, high in [("8192", "4096"), ("4096", "8192"), ("max", "4096"), ("4096", "max")]:
-            files = {"memory.max": [most], "memory.high": [high]}
-            with mock.patch.object(bound, "_cgroup_files", lambda name, _, files=files: iter(files[name])):
-                self.assertEqual(bound.memory(), 4096, files)
-
-    def test_lists_of_processors(self):
-        self.assertEqual(bound._cpus("0-3,8,10-11"), {0, 1, 2, 3, 8, 10, 11})
+            self.assertFalse(ranks.Ranks("auto", local_rank=1, local_world=2).is_bound)
 
 
 if __name__ == "__main__":

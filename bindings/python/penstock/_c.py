@@ -42,6 +42,7 @@ MAX_WINDOW = 4096
 MAX_BATCH_STEPS = 1024
 MAX_VARIANTS = 64
 ANSWER_TEXT = 600
+MAX_KNOWN_RANKS = 8
 SUBSET_MAX_STEPS = 16
 SUBSET_WHOLE = 1000000000
 MAX_REPORTS = 8
@@ -419,6 +420,15 @@ PROCESS_SOCKET = 3
 PROCESS_MEMORY = 4
 PROCESS_JOB = 5
 
+# enum pstk_known_by
+KNOWN_BY_GROUP = 0
+KNOWN_BY_LAUNCHER = 1
+
+# enum pstk_terminal
+TERMINAL_ASK = 0
+TERMINAL_NONE = 1
+TERMINAL_OWN = 2
+
 # enum pstk_subset_kind
 SUBSET_RANGE = 1
 SUBSET_FRACTION = 2
@@ -555,6 +565,8 @@ NAMES: dict[str, dict[str, int]] = {
                     "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
                     "keypoints": OUTPUT_KEYPOINTS, "polygons": OUTPUT_POLYGONS},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
+    "known_by": {"group": KNOWN_BY_GROUP, "launcher": KNOWN_BY_LAUNCHER},
+    "terminal": {"ask": TERMINAL_ASK, "none": TERMINAL_NONE, "own": TERMINAL_OWN},
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
                     "members": SUBSET_MEMBERS, "weighted": SUBSET_WEIGHTED, "balanced": SUBSET_BALANCED},
@@ -1973,6 +1985,48 @@ class Answer(Structure):
     ]
 
 
+class KnownRanks(Structure):
+    _fields_ = [
+        ("source", c_char_p),
+        ("by", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("local_rank", c_uint32),
+        ("local_world", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class RankQuery(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("terminal", c_uint32),
+        ("environment", POINTER(c_char_p)),
+        ("known", POINTER(KnownRanks)),
+        ("n_known", c_uint32),
+        ("known_size", c_uint32),
+        ("option", c_char_p),
+        ("automatic", c_char_p),
+        ("numbers", c_char_p),
+        ("alone", c_char_p),
+        ("indexed", c_char_p),
+        ("n_indexed", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class FoundRanks(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("local_rank", c_uint32),
+        ("local_world", c_uint32),
+        ("is_bound", c_uint32),
+        ("source", c_char * 32),
+    ]
+
+
 Subset._fields_ = [
     ("size", c_uint32),
     ("kind", c_uint32),
@@ -2351,6 +2405,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_output_keypoints": (Output, [c_char_p]),
     "pstk_output_polygons": (Output, [c_char_p]),
     "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
+    "pstk_find_ranks": (c_int, [POINTER(RankQuery), POINTER(FoundRanks), POINTER(Error)]),
+    "pstk_use_ranks": (None, [POINTER(FoundRanks), POINTER(Settings)]),
+    "pstk_check_alone": (c_int, [POINTER(RankQuery), POINTER(Error)]),
+    "pstk_get_variable": (c_int, [POINTER(RankQuery), c_char_p, POINTER(c_uint32), POINTER(Error)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
     "pstk_share_batch": (POINTER(Batch), [c_void_p]),
     "pstk_share_ref": (None, [c_void_p]),

@@ -14,7 +14,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import POINTER, c_char_p, c_void_p, cast, pointer, sizeof
+from ctypes import c_char_p, c_void_p, cast, pointer, sizeof
 from dataclasses import dataclass, field as member, replace
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from .elsewhere import PYTHON_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, refused_by_base
 from .outputs import Output, dtype_code, field_name, whole
+from .texts import listed
 
 __all__ = ["PythonOutput", "python"]
 
@@ -104,8 +105,8 @@ def _processes(n_processes: int, members: Sequence[Numbered]) -> _c.Processes:
     limit = 0 if 0 in limits else max(limits)
     job = _job(members, limit / 1e9)
     return _c.Processes(
-        size=sizeof(_c.Processes), n_processes=n_processes, arguments=_texts(_arguments()),
-        environment=_texts(_environment()), job=cast(c_char_p(job), c_void_p), job_size=len(job),
+        size=sizeof(_c.Processes), n_processes=n_processes, arguments=listed(_arguments()),
+        environment=listed(_environment()), job=cast(c_char_p(job), c_void_p), job_size=len(job),
         start_timeout_ns=limit + _SLACK_NS if limit else 0)
 
 
@@ -129,10 +130,6 @@ def _unguarded() -> str:
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "the script"
     return (f"{script} opens its loader also where a process imports it for its functions; must not (put what "
             "the script does under `if __name__ == \"__main__\":`, or the functions into a module of their own)")
-
-
-def _texts(texts: Sequence[bytes]) -> Any:
-    return cast((c_char_p * (len(texts) + 1))(*texts, None), POINTER(c_char_p))
 
 
 def _arguments() -> list[bytes]:

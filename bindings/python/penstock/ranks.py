@@ -1,30 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the rank of this process and the number of processes: ranks="auto".
-
-The first of these that has set both counts, because a launcher that is started inside of another one is nearer to the
-process:
-
-1. torch.distributed, jax.distributed, where this process has initialised them
-2. Ray Train; torchrun, and others with its variables
-3. Open MPI, MVAPICH, MPICH and Intel MPI (PMI), PMIx
-4. a SLURM step, srun
-5. Kubernetes: Kubeflow's JAXJob, LeaderWorkerSet
-
-Explicit arguments come before all of them. Launchers on one line that disagree are an error.
-"""
+"""The rank of this process and the number of processes: ranks="auto", which asks the C library (penstock/ranks.h has the
+rule). Explicit arguments come before all that it finds."""
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import warnings
 from collections.abc import Mapping
+from ctypes import byref, sizeof
 from typing import Any, NamedTuple
 
-from . import bound, launchers
+from . import _c, launchers
 from .arguments import switch
 from .errors import SettingsError
-from .launchers import GIVE, NAMES, Found, distributed
+from .launchers import distributed
 
 __all__ = ["Ranks", "chosen", "distributed", "find", "local", "passed_over"]
 
@@ -72,119 +60,29 @@ class Ranks(_Numbers):
 ALONE = Ranks._make((0, 1, 0, 1, "alone", 1, False, True))
 
 
-def _several(env: Mapping[str, str]) -> tuple[str, int]:
-    """Return the variable or library that has the number of processes, and the number, even if the rank of this
-    process is not known."""
-    try:
-        found = find(env)
-        return (NAMES[found.source].world if found.source in NAMES else found.source), found.world
-    except SettingsError:
-        for names in NAMES.values():
-            if names.world and re.fullmatch("[0-9]{1,9}", env.get(names.world, "")):
-                return names.world, int(env[names.world])
-    return "nobody", 1
-
-
 def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
     """Return the warning for a loader without a rank where several processes run, because each of them gets all
     samples. None: no launcher reports more than one process."""
-    source, world = _several(env)
-    if source == "nobody":
-        with contextlib.suppress(SettingsError):
-            problem = launchers.unstarted(env)
-            return problem and f"penstock: {problem}"
-    if world < 2:
-        return None
-    return (f"penstock: {source} reports {world} processes, and this loader gives each of them all samples (give "
-            "ranks='auto' for a part each, or ranks=penstock.Ranks(0, 1) if each should get all)")
-
-
-def _at_level(env: Mapping[str, str], level: int) -> list[Found]:
-    """What libraries and launchers of one level say that have set both numbers."""
-    sources = launchers.LEVELS[level - 1] if level else ()
-    said = [launchers.complete(env, source) for source in sources]
-    return launchers.libraries(level) + [one for one in said if one is not None]
-
-
-def _outer(env: Mapping[str, str], level: int, winner: Found) -> list[Found]:
-    """The launchers from `level` on that say the same as the one that counts; what is wrong with theirs is not asked."""
-    found: list[Found] = []
-    for outer in range(level, len(launchers.LEVELS) + 1):
-        with contextlib.suppress(SettingsError):
-            found += [one for one in _at_level(env, outer) if one[:2] == winner[:2]]
-    return found
-
-
-def _local(env: Mapping[str, str], level: int, winner: Found) -> tuple[tuple[int, int], bool]:
-    """Return local rank and size, and whether the one who says so leaves processes the cores that it has itself."""
-    for one in [winner, *_outer(env, level, winner)]:
-        if one.local is not None:
-            return one.local, one.source in ("torchrun", "Ray Train")
-    if level == 0:
-        with contextlib.suppress(SettingsError):
-            return launchers.of_world(env, *NAMES["torchrun"][2:4]), True
-    return (0, 1), True
-
-
-def _agreeing(env: Mapping[str, str], level: int, said: list[Found]) -> Found:
-    """The one that counts among those of the innermost level. Raises SettingsError if another contradicts it."""
-    winner = said[0]
-    for other in said[1:]:
-        if other[:2] != winner[:2]:
-            raise SettingsError(f"rank: {winner.source} reports rank {winner.rank} of {winner.world}, and {other.source} "
-                                f"rank {other.rank} of {other.world}; must agree (unset the variables of the one that did "
-                                "not start this process, or give ranks=penstock.Ranks(RANK, WORLD))")
-    for sources in launchers.LEVELS[:level]:
-        for source in sources:
-            problem = launchers.contradiction(env, source, winner)
-            if problem is not None:
-                raise SettingsError("rank: " + problem)
-    if winner.source == "torchrun" and winner.world > 1 and launchers.may_count_machines(env) and \
-            not _outer(env, level + 1, winner):
-        raise SettingsError(
-            "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines instead of "
-            "processes (start the processes with torchrun, or give ranks=penstock.Ranks(RANK, WORLD))")
-    return winner
-
-
-def _refuse_half(env: Mapping[str, str]) -> None:
-    """Raise SettingsError if launchers have set something, but none has set both numbers."""
-    for source in NAMES:
-        half = launchers.half_set(env, source)
-        if half is not None:
-            name, value, missing = half
-            missing = f"{missing} is not set" if missing else "the number of processes is in no variable"
-            raise SettingsError(f"rank: {name} is {value}, but {missing}; this process's part follows from both ({GIVE})")
-    if launchers.number(env, "LOCAL_RANK"):
-        raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set; this "
-                            f"process's part follows from them ({GIVE})")
-    problem = launchers.unstarted(env)
-    if problem is not None:
-        raise SettingsError(f"rank: {problem}")
+    return launchers.alone(env)
 
 
 def find(env: Mapping[str, str] = os.environ) -> Ranks:
     """Return the ranks; one process if nothing says more. Raises SettingsError if two of one level disagree, if the
     innermost launcher set only half of its numbers, or numbers that cannot be."""
-    for level in range(len(launchers.LEVELS) + 1):
-        said = _at_level(env, level)
-        if said:
-            winner = _agreeing(env, level, said)
-            (local_rank, local_world), from_parent = _local(env, level, winner)
-            return Ranks._make((winner.rank, winner.world, local_rank, local_world, winner.source, 1,
-                                bound.is_bound(local_world, from_parent), True))
-    _refuse_half(env)
-    return ALONE
+    found = launchers.find(env)
+    return Ranks._make((found.rank, found.world, found.local_rank, found.local_world, found.source.decode(), 1,
+                        bool(found.is_bound), True))
 
 
 def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
     """Return the settings of the library. Where cores are bound they are not divided again, but memory is."""
-    local_rank, local_world = ranks.local_rank, ranks.local_world
-    if ranks.is_bound:
-        max_memory = max_memory or bound.memory() // 4 * 3 // local_world
-        local_rank, local_world = 0, 1
-    return {"rank": ranks.rank, "world": ranks.world, "local_rank": local_rank, "local_world": local_world,
-            "max_memory": max_memory}
+    found = _c.FoundRanks(size=sizeof(_c.FoundRanks), rank=ranks.rank, world=ranks.world, local_rank=ranks.local_rank,
+                          local_world=ranks.local_world, is_bound=ranks.is_bound)
+    settings = _c.Settings()
+    settings.memory.max_memory = max_memory
+    _c.lib.pstk_use_ranks(byref(found), byref(settings))
+    return {"rank": settings.ranks.rank, "world": settings.ranks.world, "local_rank": settings.ranks.local_rank,
+            "local_world": settings.ranks.local_world, "max_memory": settings.memory.max_memory}
 
 
 def local(env: Mapping[str, str] = os.environ) -> Ranks:

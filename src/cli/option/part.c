@@ -40,10 +40,16 @@ int part_set_n(struct part *part, const char *value)
     return option_count32("--parts", value, (struct range){1, PART_MAX}, &part->n_parts);
 }
 
-static struct launcher_words words_of(const struct part *part)
+static struct pstk_rank_query query_of(const struct part *part)
 {
-    return (struct launcher_words){"--part", "--part I/N", "--part 0/1", "--parts N",
-                                   part->n_parts};
+    return (struct pstk_rank_query){.size = sizeof(struct pstk_rank_query),
+                                    .environment = (const char *const *)environ,
+                                    .option = "--part",
+                                    .automatic = "--part auto",
+                                    .numbers = "--part I/N",
+                                    .alone = "--part 0/1",
+                                    .indexed = "--parts N",
+                                    .n_indexed = part->n_parts};
 }
 
 /* What the variables of a task of a job array hold. */
@@ -54,8 +60,8 @@ struct array {
 /* Read a job array's variables: 1; 0: there is none; -1 after a message. */
 static int read_array(const struct part *part, struct array *array)
 {
-    const struct launcher_words words = words_of(part);
-    char message[LAUNCHER_MESSAGE_SIZE];
+    const struct pstk_rank_query query = query_of(part);
+    struct pstk_error err;
     const struct {
         const char *name;
         uint32_t *value;
@@ -65,10 +71,11 @@ static int read_array(const struct part *part, struct array *array)
                      {"SLURM_ARRAY_TASK_COUNT", &array->n},
                      {"SLURM_ARRAY_TASK_STEP", &array->step}};
     *array = (struct array){.step = 1};
+    pstk_error_init(&err, sizeof err);
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const int r = launcher_number(&words, variables[i].name, variables[i].value, message);
+        const int r = pstk_get_variable(&query, variables[i].name, variables[i].value, &err);
         if (r < 0) {
-            message_say("%s", message);
+            message_say("%s", err.message);
             return -1;
         }
         if (r == 0 && i == 0)
@@ -139,10 +146,12 @@ static int apply_array(struct part *part)
 
 static int find(struct part *part)
 {
-    const struct launcher_words words = words_of(part);
-    char message[LAUNCHER_MESSAGE_SIZE];
-    if (launcher_find(&words, &part->found, message) < 0)
-        return message_usage("%s", message);
+    const struct pstk_rank_query query = query_of(part);
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    part->found.size = sizeof part->found;
+    if (pstk_find_ranks(&query, &part->found, &err) < 0)
+        return message_usage("%s", err.message);
     if (apply_array(part) < 0)
         return STATUS_USAGE;
     const uint64_t n = (uint64_t)part->found.world * (part->n_array ? part->n_array : 1);

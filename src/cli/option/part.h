@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * part: which part of a data set `pack` makes: the values of --part and --parts, and what
- * `--part auto` finds. Auto asks the launchers (launcher.h), a job array of SLURM, and an indexed
+ * `--part auto` finds. Auto asks the launchers (ranks.h), a job array of SLURM, and an indexed
  * Job of Kubernetes, whose size --parts gives. A step of several tasks in an array has a part for
  * each task: index * tasks + rank.
  */
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "option/launcher.h"
+#include <penstock/ranks.h>
 
 struct json_t;
 
@@ -22,9 +22,9 @@ struct part {
     uint32_t number, n; /* part `number` of n; n is 0 before part_settle where no option gave it */
     uint32_t n_parts;   /* of --parts; 0: not given */
     int is_auto;
-    struct launcher_found found;  /* of auto */
-    uint32_t n_array, array_task; /* n_array: tasks of the job array; 0: there is none */
-    int has_made;                 /* 1: part_path made OUT */
+    struct pstk_found_ranks found; /* of auto */
+    uint32_t n_array, array_task;  /* n_array: tasks of the job array; 0: there is none */
+    int has_made;                  /* 1: part_path made OUT */
 };
 
 /* Read the value of --part or --parts. Return 0, or -1 after a message. */

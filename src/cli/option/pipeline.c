@@ -432,7 +432,7 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->seed = pipeline->seed;
     s->order.epoch = pipeline->epoch;
     s->order.position = pipeline->position;
-    ranks_apply(&pipeline->ranks, s);
+    pstk_use_ranks(&pipeline->ranks.found, s);
     s->last_batch = pipeline->last;
     s->n_threads = pipeline->n_threads;
     s->memory.n_slots = pipeline->n_slots;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "option/ranks.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "option/options.h"
 #include "ui/json.h"
 #include "ui/message.h"
-
-static const struct launcher_words words = {
-    .option = "--rank", .numbers = "--rank and --world", .alone = "--rank 0 --world 1"};
 
 int ranks_set_rank(struct ranks *ranks, const char *value)
 {
@@ -37,10 +34,18 @@ int ranks_set_world(struct ranks *ranks, const char *value)
 /* Find the ranks, and compare them with --world, if it is given. */
 static int find(struct ranks *ranks)
 {
-    char message[LAUNCHER_MESSAGE_SIZE];
+    const struct pstk_rank_query query = {.size = sizeof query,
+                                          .environment = (const char *const *)environ,
+                                          .option = "--rank",
+                                          .automatic = "--rank auto",
+                                          .numbers = "--rank and --world",
+                                          .alone = "--rank 0 --world 1"};
+    struct pstk_error err;
     const uint32_t world = ranks->found.world;
-    if (launcher_find(&words, &ranks->found, message) < 0)
-        return message_usage("%s", message);
+    pstk_error_init(&err, sizeof err);
+    ranks->found.size = sizeof ranks->found;
+    if (pstk_find_ranks(&query, &ranks->found, &err) < 0)
+        return message_usage("%s", err.message);
     if (ranks->is_world_given && world != ranks->found.world)
         return message_usage("--world: value is %u, and --rank auto found %u process%s (%s); must "
                              "be as many (leave --world out, or give --rank as a number)",
@@ -58,7 +63,8 @@ int ranks_settle(struct ranks *ranks)
     if (ranks->is_auto)
         return find(ranks);
     ranks->found.local_world = 1;
-    ranks->found.source = ranks->is_rank_given || ranks->is_world_given ? "given" : "alone";
+    snprintf(ranks->found.source, sizeof ranks->found.source, "%s",
+             ranks->is_rank_given || ranks->is_world_given ? "given" : "alone");
     if (!ranks->is_world_given)
         ranks->found.world = 1;
     if (ranks->found.rank >= ranks->found.world)
@@ -67,28 +73,9 @@ int ranks_settle(struct ranks *ranks)
     return 0;
 }
 
-/* Return the default of max_memory for one of several processes whose cores the library must not
- * divide: three quarters of the memory, over all of them. 0: it is not known. */
-static uint64_t memory_of(uint32_t local_world)
-{
-    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, io_uring)};
-    return pstk_get_machine(NULL, &machine, NULL) == 0 ? machine.memory / 4 * 3 / local_world : 0;
-}
-
-void ranks_apply(const struct ranks *ranks, struct pstk_settings *settings)
-{
-    const struct launcher_found *found = &ranks->found;
-    settings->ranks.rank = found->rank;
-    settings->ranks.world = found->world;
-    settings->ranks.local_rank = found->is_bound ? 0 : found->local_rank;
-    settings->ranks.local_world = found->is_bound ? 1 : found->local_world;
-    if (found->is_bound && !settings->memory.max_memory)
-        settings->memory.max_memory = memory_of(found->local_world);
-}
-
 const char *ranks_text(const struct ranks *ranks, char text[RANKS_TEXT])
 {
-    const struct launcher_found *found = &ranks->found;
+    const struct pstk_found_ranks *found = &ranks->found;
     int n = snprintf(text, RANKS_TEXT, "rank %u of %u", found->rank, found->world);
     if (ranks->is_auto)
         snprintf(text + n, RANKS_TEXT - (size_t)n, " (%s%s)", found->source,
@@ -98,7 +85,7 @@ const char *ranks_text(const struct ranks *ranks, char text[RANKS_TEXT])
 
 void ranks_put(const struct ranks *ranks, struct json_t *object)
 {
-    const struct launcher_found *found = &ranks->found;
+    const struct pstk_found_ranks *found = &ranks->found;
     json_put_count(object, "rank", found->rank);
     json_put_count(object, "world", found->world);
     json_put_count(object, "local_rank", found->local_rank);

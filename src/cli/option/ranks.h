@@ -5,8 +5,6 @@
 
 #include <penstock/penstock.h>
 
-#include "option/launcher.h"
-
 struct json_t;
 
 #define RANKS_MAX_WORLD (1u << 24)
@@ -14,7 +12,7 @@ struct json_t;
 
 struct ranks {
     int is_auto, is_world_given, is_rank_given;
-    struct launcher_found found; /* settled; rank and world are those of the options, too */
+    struct pstk_found_ranks found; /* settled; rank and world are those of the options, too */
 };
 
 /* Read the value of --rank or --world. Return 0, or -1 after a message. */
@@ -22,9 +20,6 @@ int ranks_set_rank(struct ranks *ranks, const char *value);
 int ranks_set_world(struct ranks *ranks, const char *value);
 /* Find what --rank auto asks for, and check the numbers. Returns 0 or an exit status. */
 int ranks_settle(struct ranks *ranks);
-/* Set rank, world, and what the processes of a machine share. Cores that the launcher bound are not
- * divided again, but memory is. */
-void ranks_apply(const struct ranks *ranks, struct pstk_settings *settings);
 /* Write "rank 1 of 4", with its source after --rank auto. */
 const char *ranks_text(const struct ranks *ranks, char text[RANKS_TEXT]);
 /* Put rank, world, local_rank, local_world, source and is_bound. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/ranks.h - which of how many processes this one is, as the variables of its launcher say.
+ *
+ *   extern char **environ;
+ *   struct pstk_rank_query query = {.size = sizeof query};
+ *   struct pstk_found_ranks found = {.size = sizeof found};
+ *   query.environment = (const char *const *)environ;
+ *   if (pstk_find_ranks(&query, &found, &err) == 0)
+ *       pstk_use_ranks(&found, &settings);
+ *
+ * A launcher that another one started is nearer to the process, so it counts: torchrun in a task of
+ * mpirun, mpirun in a step of SLURM. The first of these that has set both rank and size counts:
+ *   1. a process group that this process has initialised (struct pstk_known_ranks)
+ *   2. torchrun, and launchers with its variables: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
+ *   3. Open MPI, MVAPICH, MPICH and Intel MPI (PMI), PMIx
+ *   4. a step of SLURM: srun
+ *   5. Kubernetes: Kubeflow's JAXJob, LeaderWorkerSet, an indexed Job
+ *
+ * The functions refuse, with EINVAL, what would give a process another one's samples:
+ *   - two of one line that disagree
+ *   - half of the numbers with another value than the one that counts has, or where nobody has both
+ *   - RANK and WORLD_SIZE without LOCAL_RANK, LOCAL_WORLD_SIZE or GROUP_RANK: of several, they may
+ *     count machines; of one, they may be left from elsewhere if an outer launcher reports several
+ *   - a batch script of SLURM that has several tasks but started this process without srun
+ *   - text that is no number, and numbers that cannot be
+ *
+ * The library does not look at the environment by itself: the program passes one.
+ */
+#ifndef PENSTOCK_RANKS_H
+#define PENSTOCK_RANKS_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pstk_settings;
+
+/* The most elements of pstk_rank_query.known. */
+#define PSTK_MAX_KNOWN_RANKS 8
+
+/* Who gave a program the ranks that it knows without variables. */
+enum pstk_known_by {
+    /* a process group that this process has initialised: nearer than every launcher */
+    PSTK_KNOWN_BY_GROUP = 0,
+    /* a launcher that answers calls: Ray Train, which counts as torchrun does */
+    PSTK_KNOWN_BY_LAUNCHER = 1,
+};
+
+/* Ranks that a library of the program reports. */
+struct pstk_known_ranks {
+    /* name of the library, "torch.distributed", at most 31 bytes; borrows */
+    const char *source;
+    /* enum pstk_known_by */
+    uint32_t by;
+    /* number of this process, below `world` */
+    uint32_t rank;
+    uint32_t world;
+    /* number of this process on this machine, below local_world */
+    uint32_t local_rank;
+    /* 0: the library says nothing of this machine */
+    uint32_t local_world;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
+/* Whether this process has a controlling terminal. srun gives its tasks none, except with --pty:
+ * programs of a shell in an allocation are no tasks of it. */
+enum pstk_terminal {
+    /* the library opens /dev/tty */
+    PSTK_TERMINAL_ASK = 0,
+    PSTK_TERMINAL_NONE = 1,
+    PSTK_TERMINAL_OWN = 2,
+};
+
+/* What is asked, of which environment. Zero it and set size and environment. All pointers: borrows.
+ */
+struct pstk_rank_query {
+    /* sizeof(struct pstk_rank_query), set by the caller */
+    uint32_t size;
+    /* enum pstk_terminal. default: PSTK_TERMINAL_ASK */
+    uint32_t terminal;
+    /* NAME=VALUE, then NULL, as `environ`; NULL: no variable is set */
+    const char *const *environment;
+
+    /* What libraries of the program report. */
+
+    /* those of one level in order of preference; NULL: none */
+    const struct pstk_known_ranks *known;
+    uint32_t n_known;
+    /* sizeof(struct pstk_known_ranks) of the caller */
+    uint32_t known_size;
+
+    /* The words of the program, for messages. NULL: those of struct pstk_settings. */
+
+    /* begins each message: "--rank"; "": nothing does */
+    const char *option;
+    /* what asks for this search: "--rank auto" */
+    const char *automatic;
+    /* what gives the numbers themselves: "--rank and --world" */
+    const char *numbers;
+    /* what makes this process the only one: "--rank 0 --world 1" */
+    const char *alone;
+
+    /* An indexed Job of Kubernetes, which has its number of pods in no variable. */
+
+    /* what gives the number: "--parts N"; NULL: as `numbers` */
+    const char *indexed;
+    /* the number of pods; 0: unknown */
+    uint32_t n_indexed;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
+/* What was found. */
+struct pstk_found_ranks {
+    /* sizeof(struct pstk_found_ranks), set by the caller */
+    uint32_t size;
+    /* number of this process, below `world`; 0 of 1 where nobody says more */
+    uint32_t rank;
+    uint32_t world;
+    /* number of this process on this machine, below local_world; 0 of 1 where nobody says more */
+    uint32_t local_rank;
+    uint32_t local_world;
+    /* 1: the launcher gave each process of this machine cores of its own. This process may use
+     * fewer cores than its cgroup has, or than the process that started it under torchrun, and so
+     * few that those of local_world processes fit */
+    uint32_t is_bound;
+    /* who says so: "torchrun", "Open MPI", "srun", the name of a library; "alone": nobody */
+    char source[32];
+};
+
+/* Find the ranks of this process. */
+PSTK_API int pstk_find_ranks(const struct pstk_rank_query *query, struct pstk_found_ranks *found,
+                             struct pstk_error *err);
+
+/* Set settings.ranks to what was found. Cores that the launcher bound are not divided again, but
+ * memory is: settings.memory.max_memory then becomes this process's share, unless it is set. */
+PSTK_API void pstk_use_ranks(const struct pstk_found_ranks *found, struct pstk_settings *settings);
+
+/* Check that nothing reports several processes, for a program that was given no ranks: it would
+ * give each of them all samples. EINVAL: several are reported, also where pstk_find_ranks would
+ * fail; the message is a warning for the program to show. */
+PSTK_API int pstk_check_alone(const struct pstk_rank_query *query, struct pstk_error *err);
+
+/* Read a variable of whatever started this process, a whole number of at most nine digits. Returns
+ * 1 with *value; 0: it is not set, or empty. EINVAL: other text. borrows. */
+PSTK_API int pstk_get_variable(const struct pstk_rank_query *query, const char *name,
+                               uint32_t *value, struct pstk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
