@@ -213,6 +213,19 @@ class Files(Case):
         self.assert_says([self.path("0.parquet") + " lists images", "pack one table"], quiet, self.path("*.parquet"), self.path("no"))
         self.assertEqual(list(quiet(self.path("0.parquet"), self.path("one")).fields), ["image", "path"])
 
+    def test_an_index_with_a_name_is_said_to_be_left_out(self):
+        pandas = optional("pandas")
+        frame = pandas.DataFrame({"name": ["a", "b"], "day": [1, 2], "x": [3, 4]})
+        for keys in (["name"], ["name", "day"]):
+            wanted = f"penstock.pack: the index of the DataFrame ({', '.join(keys)}) is no column and is left out"
+            with self.assertWarnsRegex(UserWarning, re.escape(wanted)):
+                quiet(frame.set_index(keys), self.path(), overwrite=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(len(quiet(frame[frame.x > 3], self.path(), overwrite=True)), 1)
+            made = quiet(frame.set_index("name").reset_index(), self.path(), overwrite=True)
+        self.assertEqual([row["name"] for row in made], ["a", "b"])
+
     def test_nulls_are_named_with_their_row_and_the_ways_out(self):
         pandas, parquet = optional("pandas"), optional("pyarrow.parquet")
         table = importers.needed("pyarrow", "this test").table

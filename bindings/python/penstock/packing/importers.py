@@ -647,6 +647,10 @@ def opened(source: Any) -> Any:
         if not source.columns.is_unique:
             raise SettingsError("the DataFrame: value has several columns of one name; must have different "
                                 "names (rename them)")
+        named = [name for name in source.index.names if name is not None]
+        if named:
+            warnings.warn(f"penstock.pack: the index of the DataFrame ({', '.join(map(str, named))}) is no column and is left out "
+                          "(pack frame.reset_index() to have it)", stacklevel=level_outside())
         return Columns(dict(source.items()), "the DataFrame")
     if isinstance(source, Mapping):
         if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):
