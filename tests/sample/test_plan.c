@@ -311,9 +311,9 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.output_size = sizeof outputs[0];
     s.op_size = sizeof ops[0];
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[1].height == 8 && plan->outputs[1].width == 9);
-    CHECK(plan->outputs[1].ops[1].kind == PSTK_OP_RANDOM_FLIP);
-    CHECK(plan->outputs[1].settings.image.ops != &ops[0].op);
+    CHECK(plan->outputs[1].image.height == 8 && plan->outputs[1].image.width == 9);
+    CHECK(plan->outputs[1].image.ops[1].kind == PSTK_OP_RANDOM_FLIP);
+    CHECK(plan->outputs[1].image.ops != &ops[0].op);
     pstk__plan_close(plan);
     ops[1].newer = 1; /* a program newer than the library asks for what it does not know */
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
@@ -329,7 +329,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.outputs = (void *)packed;
     s.output_size = (uint32_t)older;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[1].settings.callback.decode == NULL && plan->outputs[1].width == 9);
+    CHECK(plan->outputs[1].settings.callback.decode == NULL && plan->outputs[1].image.width == 9);
     pstk__plan_close(plan);
     free(packed);
     const struct pstk_op resize =
@@ -344,7 +344,8 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.output_size = sizeof outputs[0];
     s.op_size = older_op;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[0].ops[0].width == 9 && plan->outputs[0].ops[0].children == NULL);
+    CHECK(plan->outputs[0].image.ops[0].width == 9 &&
+          plan->outputs[0].image.ops[0].children == NULL);
     pstk__plan_close(plan);
     free(op);
     fixture_close(&f);
