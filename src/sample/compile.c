@@ -269,60 +269,6 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     return rc < 0 ? rc : pstk__check_batched(p, i, err);
 }
 
-/* A setting that applies only to another kind of output is an error: the caller meant something by
- * it. */
-static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
-{
-    const struct pstk_output *output = &o->settings;
-    const int image = output->kind == PSTK_OUTPUT_IMAGE;
-    const int pixels = image || output->kind == PSTK_OUTPUT_CALLBACK;
-    if (!pixels && output->image.n_ops != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".n_ops: value is %u; must be 0, because operations apply to image outputs and "
-                    "callbacks only",
-                    output->image.n_ops);
-    if (!pixels && output->image.channels != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".channels: value is %u; must be 0, because only images have channels",
-                    output->image.channels);
-    if (output->image.reference > (pixels ? PSTK_REFERENCE_TENSOR : PSTK_REFERENCE_PIL))
-        return FAIL(i, PSTK_EINVAL, ".reference: value is %u; must be %s", output->image.reference,
-                    pixels ? "an enum pstk_reference, 0 or 1"
-                           : "0, because operations apply to image outputs and callbacks only");
-    if ((!image && output->image.layout != 0) || (!pixels && output->image.exif_orientation != 0))
-        return FAIL(
-            i, PSTK_EINVAL,
-            ": layout and exif_orientation must be 0, because they apply to image outputs only");
-    const int is_ragged =
-        output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
-        output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX ||
-        output->kind == PSTK_OUTPUT_KEYPOINTS || output->kind == PSTK_OUTPUT_POLYGONS;
-    if (!is_ragged && output->ragged.bytes_per_batch != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
-    if (output->kind != PSTK_OUTPUT_CALLBACK &&
-        (output->callback.decode || output->callback.user || output->callback.processes ||
-         output->callback.scratch_size != 0 || output->callback.n_dims != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": decode, user and processes must be NULL, scratch_size and n_dims 0, because "
-                    "they apply to callback outputs only");
-    if (!output->callback.processes && output->callback.batched != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".batched: value is %u; must be 0 for an output without processes",
-                    output->callback.batched);
-    if (!output->callback.processes && output->callback.timeout_ns != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".timeout_ns: value is %llu; must be 0 for an output without processes",
-                    (unsigned long long)output->callback.timeout_ns);
-    if (output->callback.timeout_ns > INT64_MAX)
-        return FAIL(i, PSTK_EINVAL, ".timeout_ns: value is %llu; must be below 2^63",
-                    (unsigned long long)output->callback.timeout_ns);
-    if (output->callback.stored > (output->kind == PSTK_OUTPUT_CALLBACK))
-        return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
-                    output->callback.stored);
-    return 0;
-}
-
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* Strides from the shape; strides[0] is the elements of a row. Every factor is checked before it is
@@ -673,9 +619,7 @@ int pstk__output_follows(uint32_t kind)
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    int rc = check_unused(o, i, err);
-    if (rc == 0)
-        rc = pstk__check_unfollowing(o, i, err);
+    int rc = pstk__check_settings(&o->settings, i, err);
     if (rc == 0)
         rc = kinds[o->kind].check(p, i, err);
     if (rc < 0)

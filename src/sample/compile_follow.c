@@ -92,55 +92,6 @@ int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return 0;
 }
 
-int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
-{
-    const struct pstk_output *output = &o->settings;
-    const uint32_t kind = output->kind;
-    const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS,
-              is_polygons = kind == PSTK_OUTPUT_POLYGONS;
-    if (output->follow.image && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
-        return FAIL(i, PSTK_EINVAL,
-                    ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
-                    "follow an image only",
-                    output->follow.image);
-    if (output->follow.fill != 0 && kind != PSTK_OUTPUT_MASK)
-        return FAIL(i, PSTK_EINVAL,
-                    ".fill: value is %u; must be 0, because it applies to masks only",
-                    output->follow.fill);
-    if (!is_boxes && (output->follow.box_format != 0 || output->follow.min_side != 0 ||
-                      output->follow.min_area != 0 || output->follow.min_visible != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": form, min_side, min_area and min_visible must be 0, because they apply to "
-                    "boxes only");
-    if ((!is_boxes && !is_points && output->follow.keep_outside != 0) ||
-        (!is_boxes && !is_points && !is_polygons && output->follow.coordinates != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": coordinates and keep_outside must be 0, because they apply to boxes, "
-                    "keypoints and polygons (coordinates) only");
-    if (!is_points && (output->follow.flip_pairs || output->follow.n_flip_pairs != 0 ||
-                       output->follow.at_centers != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
-                    "to keypoints only");
-    if (output->follow.where && !is_boxes)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".where: value is '%.64s'; must be NULL, because it applies to boxes only (what "
-            "follows them goes with them)",
-            output->follow.where);
-    if (output->follow.add != 0 && kind != PSTK_OUTPUT_PER_BOX)
-        return FAIL(i, PSTK_EINVAL,
-                    ".add: value is %lld; must be 0, because it applies to outputs per box only",
-                    (long long)output->follow.add);
-    if (output->follow.boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box, "
-            "keypoints and polygons only",
-            output->follow.boxes);
-    return 0;
-}
-
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
