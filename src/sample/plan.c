@@ -238,7 +238,7 @@ uint64_t pstk__plan_scratch(const struct pstk__plan *p)
 }
 
 /* 1: a field that lies outside of the head is read by this output alone, which copies it. */
-static uint32_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
+static uint8_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
 {
     return o->is_first && o->next == p->n_outputs && !pstk__output_follows(o->kind) &&
            p->source->schema.entry[o->field] >= 0 &&

@@ -102,11 +102,11 @@ struct pstk__output {
     uint32_t kind;             /* enum pstk_output_kind */
     uint32_t dtype;            /* enum pstk_dtype of the tensor; 0 until it is checked */
     uint32_t field;            /* of the schema */
-    uint32_t is_first;         /* 1: no output before it reads the same field */
     uint32_t next;             /* the next output that reads the same field, or n_outputs */
-    uint32_t has_pixels;       /* 1: IMAGE, or CALLBACK that gets decoded pixels */
-    uint32_t is_combined;      /* 1: rows are parts of four that workers write (mosaic) */
-    uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
+    uint8_t is_first;          /* 1: no output before it reads the same field */
+    uint8_t has_pixels;        /* 1: IMAGE, or CALLBACK that gets decoded pixels */
+    uint8_t is_combined;       /* 1: rows are parts of four that workers write (mosaic) */
+    uint8_t is_lone_copy;      /* 1: alone copies a field that lies outside of the record's head */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
     uint64_t budget;     /* ragged: bytes a batch may have; else those that workers write */
