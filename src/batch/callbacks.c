@@ -51,22 +51,25 @@ static int run(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
     const uint32_t n = slot->batch.n_valid;
     struct pstk_error inner;
     struct pstk__process_request request = {.head = {.output = i,
-                                                     .dtype = o->input.dtype,
-                                                     .n_dims = 1 + o->input.n_dims,
+                                                     .dtype = o->callback.input.dtype,
+                                                     .n_dims = 1 + o->callback.input.n_dims,
                                                      .shape = {n},
                                                      .sample_id = slot->sample_ids[0],
                                                      .epoch = slot->batch.epoch,
                                                      .position = slot->batch.position,
                                                      .row_size = n * slot->outputs[i].row_size,
-                                                     .data_size = n * o->input.size},
+                                                     .data_size = n * o->callback.input.size},
                                             .data = slot->outputs[i].inputs,
                                             .rows = slot->tensors[i].data,
                                             .timeout_ns = o->settings.callback.timeout_ns,
                                             .is_batch = 1};
-    memcpy(request.head.shape + 1, o->input.shape, o->input.n_dims * sizeof *o->input.shape);
+    memcpy(request.head.shape + 1, o->callback.input.shape,
+           o->callback.input.n_dims * sizeof *o->callback.input.shape);
     draw(slot, plan, i, rank, request.head.random);
     pstk_error_init(&inner, sizeof inner);
-    return pstk__process_pool_ask(o->pool, &request, &inner) < 0 ? fail(slot, o, &inner, err) : 0;
+    return pstk__process_pool_ask(o->callback.pool, &request, &inner) < 0
+               ? fail(slot, o, &inner, err)
+               : 0;
 }
 
 /* Called by the last worker of the slot's countdown. No other thread has the slot by then. It waits

@@ -11,11 +11,11 @@ static void mix_images(const struct pstk__slot *slot, const struct pstk__plan *p
     const struct pstk__output *o = &plan->outputs[mixing->image];
     const struct pstk__mix_images images = {.data = slot->tensors[mixing->image].data,
                                             .n = slot->batch.n_valid,
-                                            .dtype = o->settings.dtype,
+                                            .dtype = o->dtype,
                                             .layout = o->settings.image.layout,
-                                            .height = o->height,
-                                            .width = o->width,
-                                            .channels = o->channels,
+                                            .height = o->image.height,
+                                            .width = o->image.width,
+                                            .channels = o->image.channels,
                                             .pairing = mixing->settings.pairing,
                                             .kernels = plan->kernels.pixel->isa};
     pstk__mix_images(&images, slot->mixed);
@@ -40,14 +40,15 @@ void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint
 {
     const struct pstk__mixing *mixing = &plan->mixing;
     const int has_images = mixing->image != UINT32_MAX;
-    const struct pstk_mix_key key = {.size = sizeof key,
-                                     .n_rows = slot->batch.n_valid,
-                                     .height = has_images ? plan->outputs[mixing->image].height : 0,
-                                     .width = has_images ? plan->outputs[mixing->image].width : 0,
-                                     .seed = plan->seed,
-                                     .epoch = slot->batch.epoch,
-                                     .position = slot->batch.position,
-                                     .rank = rank};
+    const struct pstk_mix_key key = {
+        .size = sizeof key,
+        .n_rows = slot->batch.n_valid,
+        .height = has_images ? plan->outputs[mixing->image].image.height : 0,
+        .width = has_images ? plan->outputs[mixing->image].image.width : 0,
+        .seed = plan->seed,
+        .epoch = slot->batch.epoch,
+        .position = slot->batch.position,
+        .rank = rank};
     if (slot->failed_row != UINT32_MAX)
         return;
     pstk__mix_draw(&mixing->settings, &key, slot->mixed);

@@ -11,17 +11,17 @@
 static void combine_pixels(const struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i)
 {
     const struct pstk__output *o = &plan->outputs[i];
-    const int is_image = o->settings.kind == PSTK_OUTPUT_IMAGE;
+    const int is_image = o->kind == PSTK_OUTPUT_IMAGE;
     const int has_planes = is_image && o->settings.image.layout == PSTK_NCHW;
-    const uint32_t channels = is_image ? o->channels : 1;
+    const uint32_t channels = is_image ? o->image.channels : 1;
     const struct pstk__mosaic_pixels pixels = {.to = slot->tensors[i].data,
                                                .from = slot->outputs[i].written,
                                                .row_size = pstk__output_rows(o)->row_size,
                                                .n = slot->batch.n_valid,
                                                .n_planes = has_planes ? channels : 1,
-                                               .height = o->height,
-                                               .width = o->width,
-                                               .element_size = pstk_dtype_size(o->settings.dtype) *
+                                               .height = o->image.height,
+                                               .width = o->image.width,
+                                               .element_size = pstk_dtype_size(o->dtype) *
                                                                (has_planes ? 1 : channels)};
     pstk__mosaic_pixels(&pixels, slot->mosaics);
 }
@@ -66,10 +66,10 @@ static void append_box(const struct combined_boxes *combined, uint32_t row,
     const struct pstk__output *outputs = combined->plan->outputs;
     float *out = (float *)(void *)place_of(combined, i, row);
     pstk__boxes_write(box, &outputs[i], out);
-    *end_of(combined, i, row) += (int64_t)outputs[i].item_size;
+    *end_of(combined, i, row) += (int64_t)outputs[i].ragged.item_size;
     for (uint32_t k = 0; k < combined->n_per_box; k++) {
         const uint32_t j = combined->per_box[k];
-        const uint64_t size = outputs[j].item_size;
+        const uint64_t size = outputs[j].ragged.item_size;
         const uint8_t *items = written_at(combined, j, from);
         memcpy(place_of(combined, j, row), items + number * size, size);
         *end_of(combined, j, row) += (int64_t)size;
@@ -97,7 +97,7 @@ static void combine_boxes(struct pstk__slot *slot, const struct pstk__plan *plan
 {
     struct combined_boxes combined = {.slot = slot, .plan = plan, .output = i};
     for (uint32_t j = 0; j < plan->n_outputs; j++)
-        if (plan->outputs[j].settings.kind == PSTK_OUTPUT_PER_BOX && plan->outputs[j].boxes == i)
+        if (plan->outputs[j].kind == PSTK_OUTPUT_PER_BOX && plan->outputs[j].follow.boxes == i)
             combined.per_box[combined.n_per_box++] = j;
     for (uint32_t row = 0; row < slot->batch.n_valid; row++) {
         const struct pstk_mosaic_row *mosaic = &slot->mosaics[row];
@@ -117,8 +117,8 @@ void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, 
     const struct pstk__output *image = &plan->outputs[plan->mosaic.image];
     const struct pstk_mix_key key = {.size = sizeof key,
                                      .n_rows = slot->batch.n_valid,
-                                     .height = image->height,
-                                     .width = image->width,
+                                     .height = image->image.height,
+                                     .width = image->image.width,
                                      .seed = plan->seed,
                                      .epoch = slot->batch.epoch,
                                      .position = slot->batch.position,
@@ -128,7 +128,7 @@ void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, 
     pstk__mosaic_draw(&plan->mosaic.settings, &key, slot->mosaics);
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (o->is_combined && o->settings.kind == PSTK_OUTPUT_BOXES)
+        if (o->is_combined && o->kind == PSTK_OUTPUT_BOXES)
             combine_boxes(slot, plan, i);
         else if (o->is_combined && !pstk__output_is_ragged(o))
             combine_pixels(slot, plan, i);

@@ -21,7 +21,7 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
                               .dtype = row->dtype,
                               .layout = row->layout,
                               .n_dims = o->n_dims,
-                              .kind = o->settings.kind};
+                              .kind = o->kind};
     memcpy(t->shape, o->shape, sizeof t->shape);
     memcpy(t->strides, o->strides, sizeof t->strides);
     slot->outputs[i].row_size = pstk__output_rows(o)->row_size;
@@ -46,7 +46,7 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
             slot->outputs[i].written = array_of(slot, layout->written[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
             slot->outputs[i].flips = array_of(slot, layout->flips[i]);
-        if (!pool->on_device && o->input.size > 0)
+        if (!pool->on_device && o->callback.input.size > 0)
             slot->outputs[i].inputs = array_of(slot, layout->inputs[i]);
         if (pstk__output_is_ragged(o))
             slot->tensors[i].offsets = slot->outputs[i].offsets =
@@ -169,9 +169,9 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
         struct pstk__pool_output *output = &slots->outputs[i];
         memcpy(output->name, o->name, sizeof output->name);
         output->written_size = pstk__output_written_size(o);
-        output->input_size = o->input.size;
+        output->input_size = o->callback.input.size;
         output->budget = o->budget;
-        output->item_size = o->item_size;
+        output->item_size = o->ragged.item_size;
     }
     for (uint32_t i = 0; r == 0 && i < c->n_slots; i++)
         r = slot_init(slots, i, c, bound, err);

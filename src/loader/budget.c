@@ -88,7 +88,7 @@ static int has_plain_pixels(const struct pstk__source *source, uint32_t field)
 static int decodes(const struct pstk__budget_config *c)
 {
     for (uint32_t i = 0; i < c->plan->n_outputs; i++) {
-        const uint32_t kind = c->plan->outputs[i].settings.kind;
+        const uint32_t kind = c->plan->outputs[i].kind;
         if (kind == PSTK_OUTPUT_CALLBACK)
             return 1;
         if ((kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_MASK) &&

@@ -49,9 +49,9 @@ static int is_own_work(const struct pstk_settings *s, const struct pstk__plan *p
         const struct pstk_output *o =
             (const void *)((const char *)s->outputs + (size_t)i * s->output_size);
         for (uint32_t k = 0; k < o->image.n_ops; k++)
-            if (plan->outputs[i].ops[k].kind == PSTK_OP_CALL)
+            if (plan->outputs[i].image.ops[k].kind == PSTK_OP_CALL)
                 return 0;
-        if (o->kind == PSTK_OUTPUT_CALLBACK || plan->outputs[i].pool)
+        if (o->kind == PSTK_OUTPUT_CALLBACK || plan->outputs[i].callback.pool)
             return 0;
     }
     return plan->n_outputs == s->n_outputs;

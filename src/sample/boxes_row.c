@@ -58,7 +58,7 @@ void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o)
 static void write_box(const struct pstk__sides *e, const struct pstk__output *o, float out[4])
 {
     const int is_unit = o->settings.follow.coordinates == PSTK_COORDINATES_UNIT;
-    const double width = is_unit ? o->width : 1, height = is_unit ? o->height : 1;
+    const double width = is_unit ? o->image.width : 1, height = is_unit ? o->image.height : 1;
     const double left = e->min.x / width, right = e->max.x / width;
     const double top = e->min.y / height, bottom = e->max.y / height;
     const int is_xyxy =

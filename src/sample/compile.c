@@ -41,32 +41,30 @@ int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char 
 /* How the field is decoded. */
 static int check_pixels(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
-    struct pstk_output *output = &o->settings;
-    if (output->image.channels == 0)
-        output->image.channels = 3;
-    if (output->image.channels != 1 && output->image.channels != 3 && output->image.channels != 4)
+    const struct pstk_image_output *image = &o->settings.image;
+    if (image->channels > 4 || image->channels == 2)
         return FAIL(i, PSTK_EINVAL, ".channels: value is %u; must be 1, 3 or 4, or 0 for 3",
-                    output->image.channels);
-    if (output->image.exif_orientation > 1)
+                    image->channels);
+    if (image->exif_orientation > 1)
         return FAIL(i, PSTK_EINVAL, ".exif_orientation: value is %u; must be 0 or 1",
-                    output->image.exif_orientation);
+                    image->exif_orientation);
+    o->image.in_channels = image->channels == 0 ? 3 : image->channels;
     o->has_pixels = 1;
     return 0;
 }
 
 static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
-    struct pstk_output *output = &o->settings;
-    if (output->dtype == 0)
-        output->dtype = PSTK_U8;
-    if (output->dtype != PSTK_U8 && output->dtype != PSTK_F16 && output->dtype != PSTK_BF16 &&
-        output->dtype != PSTK_F32)
+    const uint32_t layout = o->settings.image.layout;
+    if (o->dtype == 0)
+        o->dtype = PSTK_U8;
+    if (o->dtype != PSTK_U8 && o->dtype != PSTK_F16 && o->dtype != PSTK_BF16 &&
+        o->dtype != PSTK_F32)
         return FAIL(i, PSTK_EINVAL,
                     ".dtype: value is %s; must be u8, f16, bf16 or f32 for an image",
-                    pstk_dtype_name(output->dtype));
-    if (output->image.layout != PSTK_NHWC && output->image.layout != PSTK_NCHW)
-        return FAIL(i, PSTK_EINVAL, ".layout: value is %u; must be PSTK_NHWC or PSTK_NCHW",
-                    output->image.layout);
+                    pstk_dtype_name(o->dtype));
+    if (layout != PSTK_NHWC && layout != PSTK_NCHW)
+        return FAIL(i, PSTK_EINVAL, ".layout: value is %u; must be PSTK_NHWC or PSTK_NCHW", layout);
     return check_pixels(o, i, err);
 }
 
@@ -76,15 +74,15 @@ static int check_ops(struct pstk__output *o, uint32_t i, uint32_t dtype, struct 
 {
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    struct pstk__view view = {.channels = o->settings.image.channels, .dtype = dtype};
-    const int is_open = o->settings.kind == PSTK_OUTPUT_CALLBACK;
-    const int rc = (is_open ? pstk__ops_check_open
-                            : pstk__ops_check)(o->ops, o->settings.image.n_ops, &view, &inner);
+    struct pstk__view view = {.channels = o->image.in_channels, .dtype = dtype};
+    const int is_open = o->kind == PSTK_OUTPUT_CALLBACK;
+    const int rc = (is_open ? pstk__ops_check_open : pstk__ops_check)(o->image.ops, o->image.n_ops,
+                                                                      &view, &inner);
     if (rc < 0)
         return FAIL(i, rc, ".%.600s", inner.message);
-    o->height = view.height;
-    o->width = view.width;
-    o->channels = view.channels;
+    o->image.height = view.height;
+    o->image.width = view.width;
+    o->image.channels = view.channels;
     return 0;
 }
 
@@ -95,10 +93,10 @@ static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         return pstk__compile_wrong_kind(p, i, "an image", "image", err);
     int rc = image_dtype(o, i, err);
     if (rc == 0)
-        rc = check_ops(o, i, o->settings.dtype, err);
+        rc = check_ops(o, i, o->dtype, err);
     if (rc < 0)
         return rc;
-    const int64_t h = o->height, w = o->width, c = o->channels, b = p->batch_size;
+    const int64_t h = o->image.height, w = o->image.width, c = o->image.channels, b = p->batch_size;
     const int64_t nhwc[4] = {b, h, w, c}, nchw[4] = {b, c, h, w};
     o->n_dims = 4;
     memcpy(o->shape, o->settings.image.layout == PSTK_NCHW ? nchw : nhwc, sizeof nhwc);
@@ -111,8 +109,8 @@ static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_erro
     return FAIL(i, PSTK_EINVAL,
                 ".dtype: not every %s of field '%s' fits %s; choose one that holds them all, or %s "
                 "and convert the batches",
-                pstk_dtype_name(field->dtype), field->name,
-                pstk_dtype_name(p->outputs[i].settings.dtype), pstk_dtype_name(field->dtype));
+                pstk_dtype_name(field->dtype), field->name, pstk_dtype_name(p->outputs[i].dtype),
+                pstk_dtype_name(field->dtype));
 }
 
 static int is_label(const struct pstk__plan *p, uint32_t i)
@@ -126,8 +124,8 @@ static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (field->kind != PSTK_FIELD_SCALAR)
         return pstk__compile_wrong_kind(p, i, "a scalar", "scalar", err);
-    if (o->settings.dtype == 0)
-        o->settings.dtype = field->dtype;
+    if (o->dtype == 0)
+        o->dtype = field->dtype;
     const int rc = pstk__narrow_check(p, i, err);
     if (rc < 0)
         return rc;
@@ -142,9 +140,9 @@ static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
         return pstk__compile_wrong_kind(p, i, "a tensor", "ndarray", err);
-    if (o->settings.dtype == 0)
-        o->settings.dtype = field->dtype;
-    if (!pstk__cast_fits(field->dtype, o->settings.dtype))
+    if (o->dtype == 0)
+        o->dtype = field->dtype;
+    if (!pstk__cast_fits(field->dtype, o->dtype))
         return cast_refused(p, i, err);
     o->n_dims = field->n_dims + 1;
     o->shape[0] = p->batch_size;
@@ -164,13 +162,13 @@ static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     struct pstk__output *o = &p->outputs[i];
     if (pstk__compile_field(p, i)->kind == PSTK_FIELD_SCALAR)
         return pstk__compile_wrong_kind(p, i, "a bytes", "any other than scalar", err);
-    if (o->settings.dtype != 0 && o->settings.dtype != PSTK_U8)
+    if (o->dtype != 0 && o->dtype != PSTK_U8)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or u8 for an output of bytes",
-                    pstk_dtype_name(o->settings.dtype));
-    o->settings.dtype = PSTK_U8;
+                    pstk_dtype_name(o->dtype));
+    o->dtype = PSTK_U8;
     o->n_dims = 1;
-    o->item_size = 1;
-    o->max_size = p->source->limits.max_plain[o->field];
+    o->ragged.item_size = 1;
+    o->ragged.max_size = p->source->limits.max_plain[o->field];
     return 0;
 }
 
@@ -188,20 +186,20 @@ int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     ".kind: value is ragged; field '%s' must be an ndarray whose only variable "
                     "dimension is the first",
                     field->name);
-    if (o->settings.dtype != 0 && o->settings.dtype != field->dtype)
+    if (o->dtype != 0 && o->dtype != field->dtype)
         return FAIL(
             i, PSTK_EINVAL,
             ".dtype: value is %s; must be 0 or %s, the dtype of the field, for a ragged output",
-            pstk_dtype_name(o->settings.dtype), pstk_dtype_name(field->dtype));
-    o->settings.dtype = field->dtype;
+            pstk_dtype_name(o->dtype), pstk_dtype_name(field->dtype));
+    o->dtype = field->dtype;
     o->n_dims = field->n_dims;
-    o->max_size = p->source->limits.max_plain[o->field];
-    o->item_size = pstk_dtype_size(field->dtype);
+    o->ragged.max_size = p->source->limits.max_plain[o->field];
+    o->ragged.item_size = pstk_dtype_size(field->dtype);
     for (uint32_t d = 1; d < field->n_dims; d++) {
         o->shape[d] = (int64_t)field->shape[d];
-        if (field->shape[d] > MAX_ROW / o->item_size)
+        if (field->shape[d] > MAX_ROW / o->ragged.item_size)
             return FAIL(i, PSTK_EFBIG, ": an item is larger than 2^40 bytes");
-        o->item_size *= field->shape[d];
+        o->ragged.item_size *= field->shape[d];
     }
     return 0;
 }
@@ -227,8 +225,8 @@ static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_e
         rc = check_ops(o, i, PSTK_U8, err);
     if (rc < 0)
         return rc;
-    if (o->settings.image.n_ops > 0 && (o->height == 0 || o->width == 0) &&
-        pstk__op_entry(o->ops[o->settings.image.n_ops - 1].kind)->effects & PSTK__ERASES)
+    if (o->image.n_ops > 0 && (o->image.height == 0 || o->image.width == 0) &&
+        pstk__op_entry(o->image.ops[o->image.n_ops - 1].kind)->effects & PSTK__ERASES)
         return FAIL(i, PSTK_EINVAL, ".ops: the last one erases, and so they must fix the size");
     return 0;
 }
@@ -249,10 +247,10 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
         if (rc < 0)
             return rc;
     }
-    if (pstk_dtype_size(output->dtype) == 0)
+    if (pstk_dtype_size(o->dtype) == 0)
         return FAIL(i, PSTK_EINVAL,
                     ".dtype: value is %u; must be one of enum pstk_dtype for a callback output",
-                    output->dtype);
+                    o->dtype);
     if (output->callback.n_dims > 8)
         return FAIL(i, PSTK_EINVAL, ".n_dims: value is %u; must be at most 8",
                     output->callback.n_dims);
@@ -271,60 +269,6 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     return rc < 0 ? rc : pstk__check_batched(p, i, err);
 }
 
-/* A setting that applies only to another kind of output is an error: the caller meant something by
- * it. */
-static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
-{
-    const struct pstk_output *output = &o->settings;
-    const int image = output->kind == PSTK_OUTPUT_IMAGE;
-    const int pixels = image || output->kind == PSTK_OUTPUT_CALLBACK;
-    if (!pixels && output->image.n_ops != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".n_ops: value is %u; must be 0, because operations apply to image outputs and "
-                    "callbacks only",
-                    output->image.n_ops);
-    if (!pixels && output->image.channels != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".channels: value is %u; must be 0, because only images have channels",
-                    output->image.channels);
-    if (output->image.reference > (pixels ? PSTK_REFERENCE_TENSOR : PSTK_REFERENCE_PIL))
-        return FAIL(i, PSTK_EINVAL, ".reference: value is %u; must be %s", output->image.reference,
-                    pixels ? "an enum pstk_reference, 0 or 1"
-                           : "0, because operations apply to image outputs and callbacks only");
-    if ((!image && output->image.layout != 0) || (!pixels && output->image.exif_orientation != 0))
-        return FAIL(
-            i, PSTK_EINVAL,
-            ": layout and exif_orientation must be 0, because they apply to image outputs only");
-    const int is_ragged =
-        output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
-        output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX ||
-        output->kind == PSTK_OUTPUT_KEYPOINTS || output->kind == PSTK_OUTPUT_POLYGONS;
-    if (!is_ragged && output->ragged.bytes_per_batch != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
-    if (output->kind != PSTK_OUTPUT_CALLBACK &&
-        (output->callback.decode || output->callback.user || output->callback.processes ||
-         output->callback.scratch_size != 0 || output->callback.n_dims != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": decode, user and processes must be NULL, scratch_size and n_dims 0, because "
-                    "they apply to callback outputs only");
-    if (!output->callback.processes && output->callback.batched != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".batched: value is %u; must be 0 for an output without processes",
-                    output->callback.batched);
-    if (!output->callback.processes && output->callback.timeout_ns != 0)
-        return FAIL(i, PSTK_EINVAL,
-                    ".timeout_ns: value is %llu; must be 0 for an output without processes",
-                    (unsigned long long)output->callback.timeout_ns);
-    if (output->callback.timeout_ns > INT64_MAX)
-        return FAIL(i, PSTK_EINVAL, ".timeout_ns: value is %llu; must be below 2^63",
-                    (unsigned long long)output->callback.timeout_ns);
-    if (output->callback.stored > (output->kind == PSTK_OUTPUT_CALLBACK))
-        return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
-                    output->callback.stored);
-    return 0;
-}
-
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* Strides from the shape; strides[0] is the elements of a row. Every factor is checked before it is
@@ -333,7 +277,7 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     uint64_t elements = 1;
-    const uint64_t element_size = pstk_dtype_size(o->settings.dtype);
+    const uint64_t element_size = pstk_dtype_size(o->dtype);
     for (uint32_t d = o->n_dims; d-- > 1;) {
         const uint64_t n = (uint64_t)o->shape[d];
         o->strides[d] = (int64_t)elements;
@@ -352,7 +296,7 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const uint64_t most = o->max_size;
+    const uint64_t most = o->ragged.max_size;
     const uint64_t wanted = o->settings.ragged.bytes_per_batch;
     if (wanted != 0 && wanted < most)
         return FAIL(i, PSTK_EINVAL,
@@ -368,7 +312,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     ": a batch of %u rows of up to %llu bytes is too large; lower %s",
                     p->batch_size, (unsigned long long)most, p->rows_setting);
     o->budget = wanted != 0 ? wanted : p->batch_size * most;
-    o->shape[0] = (int64_t)(o->budget / o->item_size);
+    o->shape[0] = (int64_t)(o->budget / o->ragged.item_size);
     o->strides[o->n_dims - 1] = 1;
     for (uint32_t d = o->n_dims - 1; d-- > 0;)
         o->strides[d] = o->strides[d + 1] * o->shape[d + 1];
@@ -417,16 +361,16 @@ static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
 
 static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk_output *output = &o->settings;
-    if (output->dtype == PSTK_U8)
+    struct pstk__image_part *image = &o->image;
+    if (o->dtype == PSTK_U8)
         return 0;
-    o->table = calloc((size_t)o->channels * 256, pstk_dtype_size(output->dtype));
-    if (!o->table)
+    image->table = calloc((size_t)image->channels * 256, pstk_dtype_size(o->dtype));
+    if (!image->table)
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     struct pstk__normalisation normalisation;
-    pstk__ops_finish(o->settings.image.ops, output->image.n_ops, &normalisation);
-    pstk__normalisation_table(o->table, output->dtype, o->channels, &normalisation);
-    pstk__affine_init(&o->line, o->table, output->dtype, o->channels);
+    pstk__ops_finish(image->ops, image->n_ops, &normalisation);
+    pstk__normalisation_table(image->table, o->dtype, image->channels, &normalisation);
+    pstk__affine_init(&image->line, image->table, o->dtype, image->channels);
     return 0;
 }
 
@@ -436,8 +380,8 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
     uint32_t most = 1;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         const struct pstk__output *o = &p->outputs[k];
-        if (o->field == p->outputs[i].field && o->settings.image.channels > most)
-            most = o->settings.image.channels;
+        if (o->field == p->outputs[i].field && o->image.in_channels > most)
+            most = o->image.in_channels;
     }
     return most;
 }
@@ -446,15 +390,15 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
 static struct pstk__row_layout resized_of(const struct pstk__output *o, uint32_t channels)
 {
     struct pstk__row_layout row = pstk__compile_pixels(channels);
-    row.row_size = (uint64_t)o->height * o->width * channels;
+    row.row_size = (uint64_t)o->image.height * o->image.width * channels;
     return row;
 }
 
 /* Those of the prefix that colour. held: of each of them. Returns the channels then. */
 static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_t held)
 {
-    for (uint32_t j = 0; j < o->n_prefix; j++) {
-        const struct pstk_op *op = &o->settings.image.ops[j];
+    for (uint32_t j = 0; j < o->image.n_prefix; j++) {
+        const struct pstk_op *op = &o->image.ops[j];
         const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
         if (!(entry->effects & PSTK__COLOURS))
             continue;
@@ -484,35 +428,36 @@ static struct pstk__largest decoded_largest(const struct pstk__output *o,
 static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
 {
     const struct pstk__canvas_bounds bounds =
-        pstk__canvas_bounds_of(o->settings.image.ops, o->n_prefix, end, o->crop, view);
-    o->canvas_room = bounds.room;
-    o->passes[o->resize].held += bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_image_ops_size(o));
-    for (uint32_t j = o->n_prefix; j < end; j++) {
-        view = pstk__op_view(&o->settings.image.ops[j], &view);
+        pstk__canvas_bounds_of(o->image.ops, o->image.n_prefix, end, o->image.crop, view);
+    o->image.canvas_room = bounds.room;
+    o->passes[o->image.resize].held +=
+        bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_image_ops_size(o));
+    for (uint32_t j = o->image.n_prefix; j < end; j++) {
+        view = pstk__op_view(&o->image.ops[j], &view);
         pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,
-                                                  .op = &o->settings.image.ops[j],
+                                                  .op = &o->image.ops[j],
                                                   .out = pstk__compile_pixels(view.channels),
                                                   .scratch = bounds.room + bounds.scratch +
                                                              PSTK__COLOUR_TABLE_SIZE +
                                                              PSTK__LOOKUP_SIZE});
     }
-    o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
+    o->passes[o->n_passes - 1].out = resized_of(o, o->image.channels);
 }
 
 /* The first ops, those on pixels: others finish, and then erase. */
 static uint32_t pixel_ops(const struct pstk__output *o)
 {
-    uint32_t n = o->settings.image.n_ops;
-    while (n > 0 && pstk__op_entry(o->settings.image.ops[n - 1].kind)->effects &
-                        (PSTK__FINISHES | PSTK__ERASES))
+    uint32_t n = o->image.n_ops;
+    while (n > 0 &&
+           pstk__op_entry(o->image.ops[n - 1].kind)->effects & (PSTK__FINISHES | PSTK__ERASES))
         n--;
     return n;
 }
 
 static int erases(const struct pstk__output *o)
 {
-    const uint32_t n = o->settings.image.n_ops;
-    return n > 0 && pstk__op_entry(o->settings.image.ops[n - 1].kind)->effects & PSTK__ERASES;
+    const uint32_t n = o->image.n_ops;
+    return n > 0 && pstk__op_entry(o->image.ops[n - 1].kind)->effects & PSTK__ERASES;
 }
 
 static int is_mixed(const struct pstk__plan *p, uint32_t i)
@@ -526,26 +471,25 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
     const uint64_t held = pstk__image_row_size(
         o->settings.image.exif_orientation ? bounds->max_side : bounds->max_width);
     const uint32_t end = pixel_ops(o);
-    struct pstk__view view = {.channels = o->settings.image.channels};
-    o->n_prefix = pstk__ops_prefix(o->settings.image.ops, o->settings.image.n_ops);
-    o->max_ops = pstk__ops_max(o->settings.image.ops, o->settings.image.n_ops);
-    o->crop = decoded_largest(o, bounds);
-    for (uint32_t j = 0; j < o->n_prefix; j++) {
-        view = pstk__op_view(&o->settings.image.ops[j], &view);
-        o->crop = pstk__op_largest(&o->settings.image.ops[j], &view, o->crop);
+    struct pstk__view view = {.channels = o->image.in_channels};
+    o->image.n_prefix = pstk__ops_prefix(o->image.ops, o->image.n_ops);
+    o->image.max_ops = pstk__ops_max(o->image.ops, o->image.n_ops);
+    o->image.crop = decoded_largest(o, bounds);
+    for (uint32_t j = 0; j < o->image.n_prefix; j++) {
+        view = pstk__op_view(&o->image.ops[j], &view);
+        o->image.crop = pstk__op_largest(&o->image.ops[j], &view, o->image.crop);
     }
-    if (pstk__output_decoded(o)->channels != o->settings.image.channels)
-        pstk__compile_pass(
-            o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
-                                   .out = pstk__compile_pixels(o->settings.image.channels),
-                                   .held = held});
-    const uint32_t channels = passes_colour(o, o->settings.image.channels, held);
-    o->resize = o->n_passes;
+    if (pstk__output_decoded(o)->channels != o->image.in_channels)
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
+                                                  .out = pstk__compile_pixels(o->image.in_channels),
+                                                  .held = held});
+    const uint32_t channels = passes_colour(o, o->image.in_channels, held);
+    o->image.resize = o->n_passes;
     pstk__compile_pass(o,
                        (struct pstk__pass){.what = PSTK__PASS_RESIZE,
                                            .out = resized_of(o, channels),
                                            .held = pstk__image_resize_size(bounds, o, channels)});
-    if (o->n_prefix < end || o->settings.kind == PSTK_OUTPUT_CALLBACK)
+    if (o->image.n_prefix < end || o->kind == PSTK_OUTPUT_CALLBACK)
         passes_picture(o, end, view);
 }
 
@@ -568,11 +512,11 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
                                    .out = decoded,
                                    .held = pstk__image_turn_size(&bounds, decoded.channels)});
     passes_pixels(o, &bounds);
-    if (o->canvas_room > MAX_PICTURE)
+    if (o->image.canvas_room > MAX_PICTURE)
         return FAIL(i, PSTK_EFBIG,
                     ".ops: images between two of them may have %llu bytes; must be at "
                     "most 2^34",
-                    (unsigned long long)o->canvas_room);
+                    (unsigned long long)o->image.canvas_room);
     return 0;
 }
 
@@ -581,18 +525,16 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
 static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk_output *output = &o->settings;
-    struct pstk__row_layout row = pstk__compile_row(o, output->dtype);
-    row.layout = output->image.layout;
-    row.channels = o->channels;
+    struct pstk__row_layout row = pstk__compile_row(o, o->dtype);
+    row.layout = o->settings.image.layout;
+    row.channels = o->image.channels;
     const int rc = passes_decoded(p, i, err);
     if (rc < 0)
         return rc;
-    pstk__compile_pass(o,
-                       (struct pstk__pass){.what = PSTK__PASS_FINISH,
-                                           .on_device = p->on_device && output->dtype != PSTK_U8 &&
-                                                        !erases(o) && !is_mixed(p, i),
-                                           .out = row});
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
+                                              .on_device = p->on_device && o->dtype != PSTK_U8 &&
+                                                           !erases(o) && !is_mixed(p, i),
+                                              .out = row});
     return image_table(o, i, err);
 }
 
@@ -601,13 +543,13 @@ static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const uint32_t from = pstk__compile_field(p, i)->dtype, to = o->settings.dtype;
+    const uint32_t from = pstk__compile_field(p, i)->dtype, to = o->dtype;
     if (is_label(p, i)) {
         pstk__compile_pass(
             o, (struct pstk__pass){.what = PSTK__PASS_LABEL, .out = pstk__compile_row(o, to)});
         return 0;
     }
-    const uint32_t on_device = p->on_device && o->settings.kind == PSTK_OUTPUT_TENSOR;
+    const uint32_t on_device = p->on_device && o->kind == PSTK_OUTPUT_TENSOR;
     if (from == to || on_device)
         pstk__compile_pass(
             o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = pstk__compile_row(o, from)});
@@ -622,7 +564,7 @@ int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const struct pstk__row_layout row = {.dtype = o->settings.dtype, .row_size = o->max_size};
+    const struct pstk__row_layout row = {.dtype = o->dtype, .row_size = o->ragged.max_size};
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
     return 0;
 }
@@ -635,9 +577,9 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
     if (rc < 0)
         return rc;
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
-                                              .out = pstk__compile_row(o, o->settings.dtype),
+                                              .out = pstk__compile_row(o, o->dtype),
                                               .held = ALIGN(o->settings.callback.scratch_size),
-                                              .scratch = o->canvas_room});
+                                              .scratch = o->image.canvas_room});
     return 0;
 }
 
@@ -677,11 +619,9 @@ int pstk__output_follows(uint32_t kind)
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    int rc = check_unused(o, i, err);
+    int rc = pstk__check_settings(&o->settings, i, err);
     if (rc == 0)
-        rc = pstk__check_unfollowing(o, i, err);
-    if (rc == 0)
-        rc = kinds[o->settings.kind].check(p, i, err);
+        rc = kinds[o->kind].check(p, i, err);
     if (rc < 0)
         return rc;
     return pstk__output_is_ragged(o) ? size_ragged(p, i, err) : size_dense(p, i, err);
@@ -690,11 +630,11 @@ int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    o->passes = calloc(N_PASSES + o->settings.image.n_ops, sizeof *o->passes);
+    o->passes = calloc(N_PASSES + o->image.n_ops, sizeof *o->passes);
     if (!o->passes)
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     pass_plain(p, o);
-    const int rc = kinds[o->settings.kind].passes(p, i, err);
+    const int rc = kinds[o->kind].passes(p, i, err);
     if (rc == 0 && !pstk__output_is_ragged(o))
         o->budget = p->batch_size * pstk__output_rows(o)->row_size;
     return rc;

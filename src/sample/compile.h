@@ -18,14 +18,16 @@ struct pstk__row_layout pstk__compile_pixels(uint32_t channels);
 /* A row of the tensor, with elements of another dtype. */
 struct pstk__row_layout pstk__compile_row(const struct pstk__output *o, uint32_t dtype);
 
+/* EINVAL: a member is set that outputs of this kind do not use (compile_settings.c): the caller
+ * meant something by it. */
+int pstk__check_settings(const struct pstk_output *output, uint32_t i, struct pstk_error *err);
+
 /* Those of ragged outputs: boxes, and what goes with them, are some. */
 int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 
 /* Set the image output that output i follows. */
 int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
-/* Refuse settings that apply only to outputs that follow an image, or to others of them. */
-int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pstk_error *err);
 /* Those of outputs that follow; the image is checked, or compiled, before. */
 int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err);

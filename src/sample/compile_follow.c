@@ -29,7 +29,7 @@ static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
 {
     const int32_t of = p->source->schema.links.of[p->outputs[i].field];
     const struct pstk__output *o = &p->outputs[k];
-    return o->settings.kind == PSTK_OUTPUT_IMAGE && (of < 0 || o->field == (uint32_t)of);
+    return o->kind == PSTK_OUTPUT_IMAGE && (of < 0 || o->field == (uint32_t)of);
 }
 
 /* The names of the images that output i may follow, "a, b"; "none". */
@@ -54,7 +54,7 @@ static int find_named(const struct pstk__plan *p, uint32_t i, const char *name, 
         return FAIL(i, PSTK_EINVAL,
                     ".follows: value is '%.64s'; must be the name of an image output: %s", name,
                     names_of(p, i, names));
-    if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
+    if (p->outputs[k].kind != PSTK_OUTPUT_IMAGE)
         return FAIL(i, PSTK_EINVAL, ".follows: output '%.64s' is not an image; must be one: %s",
                     name, names_of(p, i, names));
     if (!fits(p, i, k))
@@ -73,11 +73,11 @@ int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     uint32_t n = 0;
     o->settings.follow.image = NULL;
     if (name)
-        return find_named(p, i, name, &o->image, err);
+        return find_named(p, i, name, &o->follow.image, err);
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         if (!fits(p, i, k))
             continue;
-        o->image = k;
+        o->follow.image = k;
         n++;
     }
     if (n == 0)
@@ -92,81 +92,32 @@ int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return 0;
 }
 
-int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
-{
-    const struct pstk_output *output = &o->settings;
-    const uint32_t kind = output->kind;
-    const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS,
-              is_polygons = kind == PSTK_OUTPUT_POLYGONS;
-    if (output->follow.image && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
-        return FAIL(i, PSTK_EINVAL,
-                    ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
-                    "follow an image only",
-                    output->follow.image);
-    if (output->follow.fill != 0 && kind != PSTK_OUTPUT_MASK)
-        return FAIL(i, PSTK_EINVAL,
-                    ".fill: value is %u; must be 0, because it applies to masks only",
-                    output->follow.fill);
-    if (!is_boxes && (output->follow.box_format != 0 || output->follow.min_side != 0 ||
-                      output->follow.min_area != 0 || output->follow.min_visible != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": form, min_side, min_area and min_visible must be 0, because they apply to "
-                    "boxes only");
-    if ((!is_boxes && !is_points && output->follow.keep_outside != 0) ||
-        (!is_boxes && !is_points && !is_polygons && output->follow.coordinates != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": coordinates and keep_outside must be 0, because they apply to boxes, "
-                    "keypoints and polygons (coordinates) only");
-    if (!is_points && (output->follow.flip_pairs || output->follow.n_flip_pairs != 0 ||
-                       output->follow.at_centers != 0))
-        return FAIL(i, PSTK_EINVAL,
-                    ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
-                    "to keypoints only");
-    if (output->follow.where && !is_boxes)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".where: value is '%.64s'; must be NULL, because it applies to boxes only (what "
-            "follows them goes with them)",
-            output->follow.where);
-    if (output->follow.add != 0 && kind != PSTK_OUTPUT_PER_BOX)
-        return FAIL(i, PSTK_EINVAL,
-                    ".add: value is %lld; must be 0, because it applies to outputs per box only",
-                    (long long)output->follow.add);
-    if (output->follow.boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box, "
-            "keypoints and polygons only",
-            output->follow.boxes);
-    return 0;
-}
-
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    struct pstk_output *output = &o->settings;
+    const uint32_t fill = o->settings.follow.fill;
     if (pstk__compile_field(p, i)->kind != PSTK_FIELD_MASK)
         return pstk__compile_wrong_kind(p, i, "a mask", "mask", err);
     int rc = pstk__compile_image(p, i, err);
     if (rc < 0)
         return rc;
-    if (output->dtype == 0)
-        output->dtype = PSTK_U8;
-    if (!pstk__cast_fits(PSTK_U8, output->dtype))
+    if (o->dtype == 0)
+        o->dtype = PSTK_U8;
+    if (!pstk__cast_fits(PSTK_U8, o->dtype))
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be one that holds every u8",
-                    pstk_dtype_name(output->dtype));
-    const uint32_t most = pstk__cast_fits(PSTK_U16, output->dtype) ? UINT16_MAX : UINT8_MAX;
-    if (output->follow.fill > most)
-        return FAIL(i, PSTK_EINVAL, ".fill: value is %u; must be at most %u for dtype %s",
-                    output->follow.fill, most, pstk_dtype_name(output->dtype));
-    o->height = p->outputs[o->image].height;
-    o->width = p->outputs[o->image].width;
+                    pstk_dtype_name(o->dtype));
+    const uint32_t most = pstk__cast_fits(PSTK_U16, o->dtype) ? UINT16_MAX : UINT8_MAX;
+    if (fill > most)
+        return FAIL(i, PSTK_EINVAL, ".fill: value is %u; must be at most %u for dtype %s", fill,
+                    most, pstk_dtype_name(o->dtype));
+    o->image.height = p->outputs[o->follow.image].image.height;
+    o->image.width = p->outputs[o->follow.image].image.width;
     o->n_dims = 3;
     o->shape[0] = p->batch_size;
-    o->shape[1] = o->height;
-    o->shape[2] = o->width;
+    o->shape[1] = o->image.height;
+    o->shape[2] = o->image.width;
     return 0;
 }
 
@@ -175,7 +126,7 @@ int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
  * are moved one after the other. */
 static void passes_moving(struct pstk__plan *p, struct pstk__output *o, uint32_t n_planes)
 {
-    const struct pstk__output *image = &p->outputs[o->image];
+    const struct pstk__output *image = &p->outputs[o->follow.image];
     for (uint32_t j = 0; j < image->n_worker_passes; j++) {
         struct pstk__pass pass = image->passes[j];
         if (pass.what != PSTK__PASS_TURN && pass.what != PSTK__PASS_RESIZE &&
@@ -184,23 +135,23 @@ static void passes_moving(struct pstk__plan *p, struct pstk__output *o, uint32_t
         if (pass.what == PSTK__PASS_PICTURE && o->passes[o->n_passes - 1].what == pass.what)
             continue;
         if (pass.what == PSTK__PASS_RESIZE)
-            o->resize = o->n_passes;
+            o->image.resize = o->n_passes;
         pass.op = NULL;
         pass.held *= n_planes;
         pass.out = pstk__compile_pixels(1);
         pstk__compile_pass(o, pass);
     }
-    o->crop = image->crop;
-    o->canvas_room = image->canvas_room;
+    o->image.crop = image->image.crop;
+    o->image.canvas_room = image->image.canvas_room;
 }
 
 int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk__output *image = &p->outputs[o->image];
+    const struct pstk__output *image = &p->outputs[o->follow.image];
     const struct pstk__record_limits *limits = &p->source->limits;
     const uint32_t w = limits->max_width[image->field], h = limits->max_height[image->field];
-    const uint32_t is_wide = o->settings.dtype != PSTK_U8, n_planes = is_wide ? 2 : 1;
+    const uint32_t is_wide = o->dtype != PSTK_U8, n_planes = is_wide ? 2 : 1;
     struct pstk__row_layout row = pstk__compile_row(o, PSTK_U8);
     (void)err;
     row.layout = PSTK_NHWC;
@@ -216,8 +167,8 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                                               .out = row,
                                               .held = is_wide ? 2 * ALIGN(row.row_size) : 0});
     if (is_wide)
-        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CAST,
-                                                  .out = pstk__compile_row(o, o->settings.dtype)});
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_CAST, .out = pstk__compile_row(o, o->dtype)});
     return 0;
 }
 
@@ -278,10 +229,10 @@ static int compile_where(struct pstk__plan *p, uint32_t i, struct pstk_error *er
     char column[PSTK_MAX_NAME], columns[200];
     uint32_t f = 0;
     o->settings.follow.where = NULL;
-    o->n_levels = 0;
+    o->follow.n_levels = 0;
     if (!text)
         return 0;
-    if (pstk__box_where_parse(&o->where, column, text) < 0)
+    if (pstk__box_where_parse(&o->follow.where, column, text) < 0)
         return FAIL(
             i, PSTK_EINVAL,
             ".where: value is '%.64s'; must be a field, one of == != < <= > >=, and a whole "
@@ -293,33 +244,33 @@ static int compile_where(struct pstk__plan *p, uint32_t i, struct pstk_error *er
         return FAIL(i, PSTK_EINVAL,
                     ".where: value is '%.64s'; '%s' must be a field with a number for each box: %s",
                     text, column, columns_of(p, i, columns));
-    o->levels[o->n_levels++] = f;
+    o->follow.levels[o->follow.n_levels++] = f;
     return 0;
 }
 
 int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    struct pstk_output *output = &o->settings;
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (field->kind != PSTK_FIELD_BOXES)
         return pstk__compile_wrong_kind(p, i, "a boxes", "boxes", err);
     int rc = pstk__compile_image(p, i, err);
     if (rc == 0)
-        rc = check_limits(output, i, err);
+        rc = check_limits(&o->settings, i, err);
     if (rc == 0)
         rc = compile_where(p, i, err);
     if (rc < 0)
         return rc;
-    if (output->dtype != 0 && output->dtype != PSTK_F32)
+    if (o->dtype != 0 && o->dtype != PSTK_F32)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for boxes",
-                    pstk_dtype_name(output->dtype));
-    output->dtype = PSTK_F32;
-    o->height = p->outputs[o->image].height;
-    o->width = p->outputs[o->image].width;
-    o->item_size = 4 * sizeof(float);
-    o->max_boxes = p->source->limits.max_plain[o->field] / (4ull * pstk_dtype_size(field->dtype));
-    o->max_size = o->max_boxes * o->item_size;
+                    pstk_dtype_name(o->dtype));
+    o->dtype = PSTK_F32;
+    o->image.height = p->outputs[o->follow.image].image.height;
+    o->image.width = p->outputs[o->follow.image].image.width;
+    o->ragged.item_size = 4 * sizeof(float);
+    o->follow.max_boxes =
+        p->source->limits.max_plain[o->field] / (4ull * pstk_dtype_size(field->dtype));
+    o->ragged.max_size = o->follow.max_boxes * o->ragged.item_size;
     o->n_dims = 2;
     o->shape[1] = 4;
     return 0;
@@ -348,10 +299,10 @@ static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     uint32_t n = 0;
     o->settings.follow.boxes = NULL;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
-        if (p->outputs[k].settings.kind != PSTK_OUTPUT_BOXES ||
+        if (p->outputs[k].kind != PSTK_OUTPUT_BOXES ||
             (name && strcmp(p->outputs[k].name, name) != 0))
             continue;
-        o->boxes = k;
+        o->follow.boxes = k;
         n++;
     }
     if (n == 1)
@@ -378,7 +329,7 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     if (rc < 0)
         return rc;
     const struct pstk__output *o = &p->outputs[i];
-    pstk__compile_levels(p, i, p->outputs[o->boxes].field);
+    pstk__compile_levels(p, i, p->outputs[o->follow.boxes].field);
     const uint32_t dtype = pstk__compile_field(p, i)->dtype;
     if (o->settings.follow.add != 0 && !pstk__cast_fits(dtype, PSTK_I64))
         return FAIL(i, PSTK_EINVAL,
@@ -389,22 +340,23 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 }
 
 /* Whether an op of a list looks at boxes: children cannot. */
-static int looks_at_boxes(const struct pstk_output *output)
+static uint32_t looks_at_boxes(const struct pstk__image_part *image)
 {
     uint32_t effects = 0;
-    for (uint32_t j = 0; j < output->image.n_ops; j++)
-        effects |= pstk__op_entry(output->image.ops[j].kind)->effects;
+    for (uint32_t j = 0; j < image->n_ops; j++)
+        effects |= pstk__op_entry(image->ops[j].kind)->effects;
     return (effects & PSTK__LOOKS_AT_BOXES) != 0;
 }
 
 int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    o->looks_at_boxes = (uint32_t)looks_at_boxes(&o->settings);
+    o->image.looks_at_boxes = looks_at_boxes(&o->image);
+    if (!o->image.looks_at_boxes)
+        return 0;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
-        o->boxes = k;
-        if (!o->looks_at_boxes ||
-            (p->outputs[k].settings.kind == PSTK_OUTPUT_BOXES && p->outputs[k].image == i))
+        o->image.boxes = k;
+        if (p->outputs[k].kind == PSTK_OUTPUT_BOXES && p->outputs[k].follow.image == i)
             return 0;
     }
     return FAIL(i, PSTK_EINVAL,

@@ -22,7 +22,7 @@ int pstk__compile_levels(struct pstk__plan *p, uint32_t i, uint32_t boxes_field)
     const char *rows = schema->fields[boxes_field].rows;
     uint32_t n = 0, found[PSTK__MAX_LEVELS];
     int32_t field = (int32_t)o->field;
-    o->n_levels = 0;
+    o->follow.n_levels = 0;
     while (rows[0] && strcmp(schema->fields[field].rows, rows) != 0) {
         field = schema->fields[field].rows[0] ? schema->links.split_by[field] : -1;
         if (field < 0 || n == PSTK__MAX_LEVELS)
@@ -30,8 +30,8 @@ int pstk__compile_levels(struct pstk__plan *p, uint32_t i, uint32_t boxes_field)
         found[n++] = (uint32_t)field;
     }
     for (uint32_t k = 0; k < n; k++)
-        o->levels[k] = found[n - 1 - k];
-    o->n_levels = n;
+        o->follow.levels[k] = found[n - 1 - k];
+    o->follow.n_levels = n;
     return rows[0] != 0;
 }
 
@@ -40,9 +40,9 @@ static int fits(struct pstk__plan *p, uint32_t i, uint32_t k)
 {
     const struct pstk__output *boxes = &p->outputs[k];
     const char *rows = pstk__compile_field(p, i)->rows, *of_boxes = pstk__compile_field(p, k)->rows;
-    if (boxes->settings.kind != PSTK_OUTPUT_BOXES || boxes->image != p->outputs[i].image)
+    if (boxes->kind != PSTK_OUTPUT_BOXES || boxes->follow.image != p->outputs[i].follow.image)
         return 0;
-    return p->outputs[i].settings.kind == PSTK_OUTPUT_POLYGONS
+    return p->outputs[i].kind == PSTK_OUTPUT_POLYGONS
                ? pstk__compile_levels(p, i, boxes->field)
                : !rows[0] || !of_boxes[0] || strcmp(rows, of_boxes) == 0;
 }
@@ -52,16 +52,17 @@ static int find_named(struct pstk__plan *p, uint32_t i, const char *name, struct
     struct pstk__output *o = &p->outputs[i];
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         const struct pstk__output *boxes = &p->outputs[k];
-        if (boxes->settings.kind != PSTK_OUTPUT_BOXES || strcmp(boxes->name, name) != 0)
+        if (boxes->kind != PSTK_OUTPUT_BOXES || strcmp(boxes->name, name) != 0)
             continue;
-        if (boxes->image != o->image)
+        if (boxes->follow.image != o->follow.image)
             return FAIL(i, PSTK_EINVAL,
                         ".boxes: output '%.64s' follows image output '%s'; must follow '%s', as "
                         "this output does",
-                        name, p->outputs[boxes->image].name, p->outputs[o->image].name);
-        o->boxes = k;
-        o->has_boxes = 1;
-        if (o->settings.kind != PSTK_OUTPUT_POLYGONS || fits(p, i, k))
+                        name, p->outputs[boxes->follow.image].name,
+                        p->outputs[o->follow.image].name);
+        o->follow.boxes = k;
+        o->follow.has_boxes = 1;
+        if (o->kind != PSTK_OUTPUT_POLYGONS || fits(p, i, k))
             return 0;
         return FAIL(i, PSTK_EINVAL,
                     ".boxes: the corners of field '%s' do not belong to boxes of output '%.64s'; "
@@ -85,15 +86,15 @@ static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         if (!fits(p, i, k))
             continue;
-        o->boxes = k;
+        o->follow.boxes = k;
         n++;
     }
-    o->has_boxes = n == 1;
+    o->follow.has_boxes = n == 1;
     if (n > 1)
         return FAIL(i, PSTK_EINVAL,
                     ".boxes: there are %u outputs of boxes that follow '%s'; must be the name of "
                     "one, or empty for none",
-                    n, p->outputs[o->image].name);
+                    n, p->outputs[o->follow.image].name);
     return 0;
 }
 
@@ -135,13 +136,13 @@ static int set_partner(struct pstk__output *o, uint32_t i, uint32_t pair, uint32
             return FAIL(i, PSTK_EINVAL,
                         ".flip_pairs[%u]: point %u does not exist; must be from 0 to %u", pair,
                         two[k], n_points - 1);
-        if (o->partners[two[k]] != two[k] || two[0] == two[1])
+        if (o->follow.partners[two[k]] != two[k] || two[0] == two[1])
             return FAIL(i, PSTK_EINVAL,
                         ".flip_pairs[%u]: point %u is named twice; must be in one pair, once", pair,
                         two[k]);
     }
-    o->partners[two[0]] = two[1];
-    o->partners[two[1]] = two[0];
+    o->follow.partners[two[0]] = two[1];
+    o->follow.partners[two[1]] = two[0];
     return 0;
 }
 
@@ -154,11 +155,11 @@ static int set_partners(struct pstk__output *o, uint32_t i, uint32_t n_points,
         o->settings.follow.flip_pairs = NULL;
         return 0;
     }
-    o->partners = calloc(n_points, sizeof *o->partners);
-    if (!o->partners)
+    o->follow.partners = calloc(n_points, sizeof *o->follow.partners);
+    if (!o->follow.partners)
         return FAIL(i, PSTK_ENOMEM, ".flip_pairs: out of memory");
     for (uint32_t k = 0; k < n_points; k++)
-        o->partners[k] = k;
+        o->follow.partners[k] = k;
     for (uint32_t pair = 0; pair < n && rc == 0; pair++)
         rc = set_partner(o, i, pair, n_points, err);
     o->settings.follow.flip_pairs = NULL;
@@ -183,9 +184,9 @@ int pstk__check_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     if (rc < 0)
         return rc;
     const uint64_t stored = n_points * field->shape[2] * pstk_dtype_size(field->dtype);
-    o->settings.dtype = PSTK_F32;
-    o->item_size = 3ull * n_points * sizeof(float);
-    o->max_size = p->source->limits.max_plain[o->field] / stored * o->item_size;
+    o->dtype = PSTK_F32;
+    o->ragged.item_size = 3ull * n_points * sizeof(float);
+    o->ragged.max_size = p->source->limits.max_plain[o->field] / stored * o->ragged.item_size;
     o->n_dims = 3;
     o->shape[1] = n_points;
     o->shape[2] = 3;
@@ -209,17 +210,17 @@ int pstk__check_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *er
     const int rc = pstk__compile_image(p, i, err);
     if (rc < 0)
         return rc;
-    if (o->settings.dtype != 0 && o->settings.dtype != PSTK_F32)
+    if (o->dtype != 0 && o->dtype != PSTK_F32)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for polygons",
-                    pstk_dtype_name(o->settings.dtype));
+                    pstk_dtype_name(o->dtype));
     if (o->settings.follow.coordinates > PSTK_COORDINATES_UNIT)
         return FAIL(i, PSTK_EINVAL,
                     ".coordinates: value is %u; must be one of enum pstk_coordinates",
                     o->settings.follow.coordinates);
-    o->settings.dtype = PSTK_F32;
-    o->item_size = 2 * sizeof(float);
-    o->max_size = p->source->limits.max_plain[o->field] / (2ull * pstk_dtype_size(field->dtype)) *
-                  o->item_size;
+    o->dtype = PSTK_F32;
+    o->ragged.item_size = 2 * sizeof(float);
+    o->ragged.max_size = p->source->limits.max_plain[o->field] /
+                         (2ull * pstk_dtype_size(field->dtype)) * o->ragged.item_size;
     o->n_dims = 2;
     o->shape[1] = 2;
     return 0;
@@ -229,16 +230,17 @@ int pstk__passes_nested(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     const int rc = pstk__passes_ragged(p, i, err);
-    for (uint32_t k = 0; k < o->n_levels; k++)
-        o->passes[o->n_worker_passes - 1].held += ALIGN(p->source->limits.max_plain[o->levels[k]]);
+    for (uint32_t k = 0; k < o->follow.n_levels; k++)
+        o->passes[o->n_worker_passes - 1].held +=
+            ALIGN(p->source->limits.max_plain[o->follow.levels[k]]);
     return rc;
 }
 
 int pstk__passes_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     const int rc = find_boxes(p, i, err);
-    p->outputs[i].n_levels = 0;
-    if (rc == 0 && p->outputs[i].has_boxes)
-        pstk__compile_levels(p, i, p->outputs[p->outputs[i].boxes].field);
+    p->outputs[i].follow.n_levels = 0;
+    if (rc == 0 && p->outputs[i].follow.has_boxes)
+        pstk__compile_levels(p, i, p->outputs[p->outputs[i].follow.boxes].field);
     return rc < 0 ? rc : pstk__passes_nested(p, i, err);
 }

@@ -92,18 +92,17 @@ int pstk__image_ops_init(struct pstk__image_ops *image_ops, const struct pstk__o
     struct pstk__sampled_ops sampled = {.ops = image_ops->ops,
                                         .view = {.width = image_ops->width,
                                                  .height = image_ops->height,
-                                                 .channels = o->settings.image.channels},
+                                                 .channels = o->image.in_channels},
                                         .err = err,
                                         .boxes = boxes};
     if (boxes)
         begin_boxes(image_ops, boxes);
     own.group = o->settings.image.random_group;
-    int rc = pstk__ops_draw(&sampled, o->settings.image.ops, 0, o->n_prefix, own);
+    int rc = pstk__ops_draw(&sampled, o->image.ops, 0, o->image.n_prefix, own);
     image_ops->n_prefix = sampled.n;
     image_ops->n_erasures = 0;
     if (rc == 0)
-        rc = pstk__ops_draw(&sampled, o->settings.image.ops, o->n_prefix, o->settings.image.n_ops,
-                            own);
+        rc = pstk__ops_draw(&sampled, o->image.ops, o->image.n_prefix, o->image.n_ops, own);
     while (sampled.n > image_ops->n_prefix && erases(&image_ops->ops[sampled.n - 1])) {
         sampled.n--;
         image_ops->n_erasures++;

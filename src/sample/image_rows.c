@@ -89,9 +89,9 @@ static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip
                                  .layout = row->layout,
                                  .flip = flip,
                                  .width = width,
-                                 .plane = (uint64_t)o->height * o->width,
-                                 .table = o->table,
-                                 .affine = &o->line};
+                                 .plane = (uint64_t)o->image.height * o->image.width,
+                                 .table = o->image.table,
+                                 .affine = &o->image.line};
 }
 
 /* Bytes from one pixel of the output to the next. */
@@ -114,15 +114,15 @@ struct shown {
 static int pad(struct pstk__image_rows *rows, const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
-    const struct pstk__finish finish = finish_of(o, shown->geometry.flip, o->width);
-    const size_t mark = rows->arena->used, size = (size_t)finish.channels * o->width;
+    const struct pstk__finish finish = finish_of(o, shown->geometry.flip, o->image.width);
+    const size_t mark = rows->arena->used, size = (size_t)finish.channels * o->image.width;
     uint8_t *filled = pstk__arena_get(rows->arena, size);
     if (!filled)
         return PSTK_ENOMEM;
-    pstk__fill_pixels(filled, o->width, shown->geometry.fill, finish.channels);
-    for (uint32_t y = 0; y < o->height; y++)
-        rows->plan->kernels.pixel->finish_row(shown->out + y * o->width * pixel_step(o), filled,
-                                              &finish);
+    pstk__fill_pixels(filled, o->image.width, shown->geometry.fill, finish.channels);
+    for (uint32_t y = 0; y < o->image.height; y++)
+        rows->plan->kernels.pixel->finish_row(shown->out + y * o->image.width * pixel_step(o),
+                                              filled, &finish);
     pstk__arena_reset(rows->arena, mark);
     return 0;
 }
@@ -196,7 +196,7 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
     const struct pstk__output *o = row->output;
     const struct pstk__picture *picture = &canvas->picture;
     const struct pstk__pixel_kernels *kernels = rows->plan->kernels.pixel;
-    struct pstk__finish finish = finish_of(o, 0, o->width);
+    struct pstk__finish finish = finish_of(o, 0, o->image.width);
     if (canvas->has_table && fold(&finish, canvas) < 0)
         return PSTK_ENOMEM;
     if (finish.dtype != PSTK_U8) {
@@ -206,8 +206,8 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
         kernels->lookup_init(lookup, &finish);
         finish.lookup = lookup;
     }
-    for (uint32_t y = 0; y < o->height; y++)
-        kernels->finish_row(row->out + (uint64_t)y * o->width * pixel_step(o),
+    for (uint32_t y = 0; y < o->image.height; y++)
+        kernels->finish_row(row->out + (uint64_t)y * o->image.width * pixel_step(o),
                             picture->pixels + (uint64_t)y * picture->width * picture->channels,
                             &finish);
     return 0;
@@ -240,7 +240,7 @@ static int picture_give(const struct pstk__image_rows *rows, const struct pstk__
  * writes the row. */
 static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
-    if (row->output->canvas_room == 0)
+    if (row->output->image.canvas_room == 0)
         return 0;
     const size_t mark = rows->arena->used;
     struct pstk__canvas canvas = {.kernels = &rows->plan->kernels,
@@ -249,8 +249,8 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .room = row->room,
                                   .failure = &rows->failure,
                                   .spare = pstk__arena_get(rows->arena, row->room)};
-    const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
-    const int is_given = row->output->settings.kind == PSTK_OUTPUT_CALLBACK;
+    const struct pstk__finish finish = finish_of(row->output, 0, row->output->image.width);
+    const int is_given = row->output->kind == PSTK_OUTPUT_CALLBACK;
     int rc = PSTK_ENOMEM;
     if (canvas.spare)
         rc = !is_given && folds(rows, &finish)
@@ -267,9 +267,9 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
 /* Finish the output's row, whose pixels are all there. */
 static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
-    const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
+    const struct pstk__finish finish = finish_of(row->output, 0, row->output->image.width);
     const int rc = picture_finish(rows, row);
-    if (rc == 0 && row->output->settings.kind != PSTK_OUTPUT_CALLBACK)
+    if (rc == 0 && row->output->kind != PSTK_OUTPUT_CALLBACK)
         erase_all(row, &finish, row->out);
     return rc;
 }
@@ -320,10 +320,10 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
-    const struct position position = position_of(shown, o->width, o->height);
+    const struct position position = position_of(shown, o->image.width, o->image.height);
     const uint64_t step = pixel_step(o);
     const struct pstk__resize_config config = {
-        .channels = o->passes[o->resize].in.channels,
+        .channels = o->passes[o->image.resize].in.channels,
         .filter = g->filter,
         .in_width = g->source.width,
         .in_height = g->source.height,
@@ -331,8 +331,8 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
         .out_height = g->out_height,
         .crop = pane->inside,
         .finish = finish_of(o, g->flip, pane->inside.width),
-        .out = shown->out + (position.top * o->width + position.left) * step,
-        .out_stride = position.down * (int64_t)(o->width * step),
+        .out = shown->out + (position.top * o->image.width + position.left) * step,
+        .out_stride = position.down * (int64_t)(o->image.width * step),
     };
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
@@ -377,10 +377,10 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .max_in_height = h,
                                          .min_out_width = w,
                                          .min_out_height = h,
-                                         .max_crop_width = o->crop.width,
-                                         .max_crop_height = o->crop.height};
-    pstk__ops_bound(o->settings.image.ops, o->n_prefix, &bounds);
-    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
+                                         .max_crop_width = o->image.crop.width,
+                                         .max_crop_height = o->image.crop.height};
+    pstk__ops_bound(o->image.ops, o->image.n_prefix, &bounds);
+    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->image.width) + pstk__resize_scratch(&bounds);
 }
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
@@ -423,7 +423,7 @@ static uint64_t picture_room(const struct pstk__image_row *row)
         const uint64_t room = pstk__picture_room((uint64_t)view.width * view.height, view.channels);
         most = room > most ? room : most;
     }
-    return most < row->output->canvas_room ? most : row->output->canvas_room;
+    return most < row->output->image.canvas_room ? most : row->output->image.canvas_room;
 }
 
 /* Memory for the picture that ops will change, filled where the image does not reach. */
@@ -434,7 +434,7 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
     const struct pstk__geometry *g = &shown->geometry;
     row->picture = (struct pstk__picture){.width = g->crop_width,
                                           .height = g->crop_height,
-                                          .channels = o->passes[o->resize].in.channels};
+                                          .channels = o->passes[o->image.resize].in.channels};
     row->room = picture_room(row);
     row->picture.pixels = pstk__arena_get(rows->arena, row->room);
     if (!row->picture.pixels)
@@ -451,15 +451,15 @@ static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *
     const struct pstk__output *o = row->output;
     const struct pstk__image_ops *image_ops = row->image_ops;
     const uint64_t n_pixels = (uint64_t)g->crop_width * g->crop_height;
-    if (g->crop_width > o->crop.width || g->crop_height > o->crop.height ||
-        n_pixels > o->crop.n_pixels)
+    if (g->crop_width > o->image.crop.width || g->crop_height > o->image.crop.height ||
+        n_pixels > o->image.crop.n_pixels)
         return PSTK_EFBIG;
     row->changes = pstk__arena_get(rows->arena, PSTK__PUSHDOWN_ROOM(image_ops->n_changes) *
                                                     sizeof *row->changes);
     if (!row->changes)
         return PSTK_ENOMEM;
     row->n_changes =
-        pstk__ops_push_down(g, o->passes[o->resize].in.channels, row->changes,
+        pstk__ops_push_down(g, o->passes[o->image.resize].in.channels, row->changes,
                             image_ops->ops + image_ops->n_prefix, image_ops->n_changes);
     return 0;
 }
@@ -470,8 +470,8 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__box *source = &shown->geometry.source;
-    int rc = o->canvas_room > 0 ? resize_to_picture(rows, row, shown)
-                                : resize_to_output(rows, row, shown);
+    int rc = o->image.canvas_room > 0 ? resize_to_picture(rows, row, shown)
+                                      : resize_to_output(rows, row, shown);
     if (rc < 0)
         return rc;
     const struct pstk__axis *x = &row->resize.x, *y = &row->resize.y;
@@ -480,7 +480,8 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
                                       .width = x->end - x->begin,
                                       .height = y->end - y->begin};
     row->box = coded_box(&upright, row->image_ops->turn, info);
-    rc = recolour_begin(&row->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
+    rc = recolour_begin(&row->before, rows->arena, o->passes, &o->passes[o->image.resize],
+                        upright.width);
     return rc < 0 ? rc : turn_begin(rows, row);
 }
 
@@ -494,19 +495,19 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
     struct shown shown = {.o = o, .out = row->data};
     pstk__geometry_init(&shown.geometry, image_ops->width, image_ops->height);
     pstk__geometry_fold(&shown.geometry, image_ops->ops, image_ops->n_prefix);
-    if (o->settings.kind == PSTK_OUTPUT_MASK)
+    if (o->kind == PSTK_OUTPUT_MASK)
         memset(shown.geometry.fill, source->fill, sizeof shown.geometry.fill);
     if (row->crop)
         write_crop(row->crop, &shown.geometry, image_ops);
     if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */
-        *row->flip = o->canvas_room == 0 && shown.geometry.flip;
-        shown.geometry.flip = o->canvas_room == 0 ? 0 : shown.geometry.flip;
+        *row->flip = o->image.canvas_room == 0 && shown.geometry.flip;
+        shown.geometry.flip = o->image.canvas_room == 0 ? 0 : shown.geometry.flip;
     }
-    int rc = o->canvas_room > 0 ? changes_begin(rows, j, &shown.geometry) : 0;
+    int rc = o->image.canvas_room > 0 ? changes_begin(rows, j, &shown.geometry) : 0;
     if (rc < 0)
         return rc;
     shown.pane = pane_of(&shown.geometry);
-    rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
+    rc = o->image.canvas_room > 0  ? picture_begin(rows, j, &shown)
          : reaches_outside(&shown) ? pad(rows, &shown)
                                    : 0;
     if (rc < 0)

@@ -107,7 +107,7 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
         put(&end, pstk__plan_has_mosaic(plan) ? b : 0, sizeof(struct pstk_mosaic_row));
     layout->places = put(&end, plan->has_budget ? b : 0, sizeof(uint64_t));
     for (uint32_t i = 0; i < n; i++)
-        layout->inputs[i] = put(&end, b, plan->outputs[i].input.size);
+        layout->inputs[i] = put(&end, b, plan->outputs[i].callback.input.size);
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))

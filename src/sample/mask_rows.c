@@ -113,8 +113,8 @@ int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan 
                           struct pstk__arena *arena, const struct pstk__output *o,
                           const struct pstk__mask_source *source, void *out, struct pstk_error *err)
 {
-    const uint32_t dtype = o->settings.dtype;
-    const uint64_t n = (uint64_t)o->height * o->width;
+    const uint32_t dtype = o->dtype;
+    const uint64_t n = (uint64_t)o->image.height * o->image.width;
     uint8_t *planes[2] = {out, NULL};
     rows->fill = o->settings.follow.fill;
     rows->sample_size = pstk__mask_sample_size(source->info);

@@ -72,7 +72,7 @@ int pstk__mixing_label(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     pstk_dtype_name(field->dtype));
     if (!pstk__plan_has_targets(p))
         return 0;
-    o->settings.dtype = PSTK_F32;
+    o->dtype = PSTK_F32;
     o->n_dims = 2;
     o->shape[1] = p->mixing.settings.n_classes;
     return 0;
@@ -82,7 +82,7 @@ int pstk__mixing_label(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 static int is_of_kind(const struct pstk__plan *p, uint32_t i, uint32_t kind)
 {
-    return i != UINT32_MAX && p->outputs[i].settings.kind == kind;
+    return i != UINT32_MAX && p->outputs[i].kind == kind;
 }
 
 static int check_label(const struct pstk__plan *p, uint32_t n, struct pstk_error *err)
@@ -107,7 +107,7 @@ static int check_image(const struct pstk__plan *p, uint32_t n, struct pstk_error
                     mixing->settings.image, names);
     }
     const struct pstk__output *o = &p->outputs[mixing->image];
-    if (o->settings.dtype == PSTK_U8)
+    if (o->dtype == PSTK_U8)
         return FAIL(PSTK_EINVAL,
                     "image: output '%s' has dtype u8; must have f16, bf16 or f32, because "
                     "normalised images are mixed (set its dtype)",
@@ -138,7 +138,9 @@ static int add(struct pstk__plan *p, uint32_t i, const char *suffix, uint32_t dt
     *o->passes =
         (struct pstk__pass){.what = PSTK__PASS_LABEL, .out = {.dtype = dtype, .row_size = size}};
     o->n_passes = o->n_worker_passes = 1;
-    o->settings = (struct pstk_output){.name = o->name, .kind = PSTK_OUTPUT_SCALAR, .dtype = dtype};
+    o->kind = PSTK_OUTPUT_SCALAR;
+    o->dtype = dtype;
+    o->settings = (struct pstk_output){.name = o->name, .kind = o->kind, .dtype = dtype};
     o->field = label->field;
     o->next = p->n_outputs;
     o->n_dims = 1;
@@ -157,7 +159,7 @@ int pstk__mixing_compile(struct pstk__plan *p, uint32_t n, struct pstk_error *er
     if (r == 0)
         r = check_image(p, n, err);
     if (r == 0 && mixing->settings.targets == PSTK_MIX_PAIRS)
-        r = add(p, n, "_partner", p->outputs[mixing->label].settings.dtype, err);
+        r = add(p, n, "_partner", p->outputs[mixing->label].dtype, err);
     if (r == 0 && mixing->settings.targets == PSTK_MIX_PAIRS)
         r = add(p, n + 1, "_lambda", PSTK_F32, err);
     mixing->settings.image = mixing->settings.label = NULL; /* the caller's */

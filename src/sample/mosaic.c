@@ -43,17 +43,18 @@ void pstk__mosaic_find(struct pstk__plan *p, uint32_t i)
 static int follows(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk__output *o = &p->outputs[i];
-    if (o->settings.kind == PSTK_OUTPUT_PER_BOX)
-        o = &p->outputs[o->boxes];
-    return pstk__output_follows(o->settings.kind) && o->image == p->mosaic.image;
+    if (o->kind == PSTK_OUTPUT_PER_BOX)
+        o = &p->outputs[o->follow.boxes];
+    return pstk__output_follows(o->kind) && o->follow.image == p->mosaic.image;
 }
 
 /* Boxes are kept as they were moved, each in double precision and whole. */
 static uint64_t written_size(const struct pstk__output *o)
 {
-    if (o->settings.kind == PSTK_OUTPUT_BOXES)
-        return sizeof(struct pstk__kept_boxes) + o->max_boxes * sizeof(struct pstk__moved_box);
-    return o->max_size;
+    if (o->kind == PSTK_OUTPUT_BOXES)
+        return sizeof(struct pstk__kept_boxes) +
+               o->follow.max_boxes * sizeof(struct pstk__moved_box);
+    return o->ragged.max_size;
 }
 
 /* A row may have all boxes of four. */
@@ -61,21 +62,22 @@ static int grow(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     const uint64_t wanted = o->settings.ragged.bytes_per_batch;
-    o->written_size = written_size(o);
-    if (o->written_size > MAX_BUDGET / p->batch_size / N_PARTS)
+    o->ragged.written_size = written_size(o);
+    if (o->ragged.written_size > MAX_BUDGET / p->batch_size / N_PARTS)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "outputs[%u]: a batch of %u mosaics of rows of up to %llu bytes is too "
                           "large; lower %s (output '%s')",
-                          i, p->batch_size, (unsigned long long)o->written_size, p->rows_setting,
-                          o->name);
-    o->max_size *= N_PARTS;
-    if (wanted != 0 && wanted < o->max_size)
+                          i, p->batch_size, (unsigned long long)o->ragged.written_size,
+                          p->rows_setting, o->name);
+    o->ragged.max_size *= N_PARTS;
+    if (wanted != 0 && wanted < o->ragged.max_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "outputs[%u].bytes_per_batch: value is %llu; must be at least %llu, "
                           "because a mosaic may have all boxes of four rows (output '%s')",
-                          i, (unsigned long long)wanted, (unsigned long long)o->max_size, o->name);
-    o->budget = wanted != 0 ? wanted : p->batch_size * o->max_size;
-    o->shape[0] = (int64_t)(o->budget / o->item_size);
+                          i, (unsigned long long)wanted, (unsigned long long)o->ragged.max_size,
+                          o->name);
+    o->budget = wanted != 0 ? wanted : p->batch_size * o->ragged.max_size;
+    o->shape[0] = (int64_t)(o->budget / o->ragged.item_size);
     return 0;
 }
 
@@ -83,12 +85,12 @@ static int combine(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     o->is_combined = 1;
-    if (o->n_levels > 0 && o->settings.kind != PSTK_OUTPUT_BOXES)
+    if (o->follow.n_levels > 0 && o->kind != PSTK_OUTPUT_BOXES)
         return FAIL(PSTK_EINVAL,
                     "image: output '%s' has several items for a box, and a mosaic combines one "
                     "for each; remove that output, or the mosaic",
                     o->name);
-    switch (o->settings.kind) {
+    switch (o->kind) {
     case PSTK_OUTPUT_IMAGE:
     case PSTK_OUTPUT_MASK:
         return 0;
@@ -108,7 +110,7 @@ static int check_image(const struct pstk__plan *p, uint32_t n, struct pstk_error
 {
     char names[PSTK__NAMES_SIZE];
     const uint32_t image = p->mosaic.image;
-    if (image != UINT32_MAX && p->outputs[image].settings.kind == PSTK_OUTPUT_IMAGE)
+    if (image != UINT32_MAX && p->outputs[image].kind == PSTK_OUTPUT_IMAGE)
         return 0;
     pstk__output_names(p, n, PSTK_OUTPUT_IMAGE, names);
     return FAIL(PSTK_EINVAL, "image: value is '%.64s'; must be the name of an image output: %s",

@@ -37,8 +37,7 @@ static int refuse(const struct pstk__plan *p, uint32_t i, const char *why, struc
                       "outputs[%u].dtype: not every %s of field '%s' fits %s%s; choose one that "
                       "holds them all, or %s and convert the batches",
                       i, pstk_dtype_name(field->dtype), field->name,
-                      pstk_dtype_name(p->outputs[i].settings.dtype), why,
-                      pstk_dtype_name(field->dtype));
+                      pstk_dtype_name(p->outputs[i].dtype), why, pstk_dtype_name(field->dtype));
 }
 
 /* Return the word and the path for a data set of a mixture: " in PATH". "": it is the only one. */
@@ -64,7 +63,7 @@ static int refuse_value(const struct pstk__plan *p, uint32_t i, const struct pst
 static int check_column(const struct pstk__plan *p, uint32_t i, const struct pstk__source *source,
                         uint32_t column, struct pstk_error *err)
 {
-    const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].settings.dtype;
+    const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].dtype;
     const uint32_t size = pstk_dtype_size(from);
     uint8_t *values = malloc(AT_ONCE * sizeof(uint64_t)), narrow[sizeof(uint64_t)];
     int r = values ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a column");
@@ -104,7 +103,7 @@ static int is_whole(uint32_t dtype)
 
 int pstk__narrow_check(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
-    const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].settings.dtype;
+    const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].dtype;
     const uint32_t n = p->source->n_joined;
     int r = 0;
     if (pstk__cast_fits(from, to))

@@ -116,8 +116,8 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
     if (n > MAX_OPS)
         return FAIL(i, PSTK_EINVAL, ".n_ops: value is %u; must be at most %u", n, MAX_OPS);
     uint32_t n_copied = 0;
-    const int rc = ops_copy_list(&o->ops, from, n, op_size, 0, &n_copied);
-    o->settings.image.ops = o->ops;
+    const int rc = ops_copy_list(&o->image.ops, from, n, op_size, 0, &n_copied);
+    o->image.n_ops = n;
     if (rc == PSTK_ENOMEM)
         return FAIL(i, rc, ".ops: out of memory");
     if (rc == PSTK_EINVAL)
@@ -132,7 +132,7 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
                     "penstock",
                     pstk_version());
     if (o->settings.image.reference == PSTK_REFERENCE_TENSOR)
-        ops_mark(o->ops, n);
+        ops_mark(o->image.ops, n);
     return 0;
 }
 
@@ -196,7 +196,7 @@ void pstk__output_names(const struct pstk__plan *p, uint32_t n, uint32_t kind,
     size_t used = 0;
     snprintf(text, PSTK__NAMES_SIZE, "there is none");
     for (uint32_t i = 0; i < n && used < PSTK__NAMES_SIZE; i++)
-        if (p->outputs[i].settings.kind == kind)
+        if (p->outputs[i].kind == kind)
             used += (size_t)snprintf(text + used, PSTK__NAMES_SIZE - used, "%s'%s'",
                                      used > 0 ? ", " : "", p->outputs[i].name);
 }
@@ -238,9 +238,9 @@ uint64_t pstk__plan_scratch(const struct pstk__plan *p)
 }
 
 /* 1: a field that lies outside of the head is read by this output alone, which copies it. */
-static uint32_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
+static uint8_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
 {
-    return o->is_first && o->next == p->n_outputs && !pstk__output_follows(o->settings.kind) &&
+    return o->is_first && o->next == p->n_outputs && !pstk__output_follows(o->kind) &&
            p->source->schema.entry[o->field] >= 0 &&
            o->passes[o->n_worker_passes - 1].what == PSTK__PASS_COPY;
 }
@@ -283,6 +283,8 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
     struct pstk__output *o = &p->outputs[i];
     const uint8_t *from = (const uint8_t *)s->outputs + (size_t)i * s->output_size;
     const int known = element_copy(&o->settings, sizeof o->settings, from, s->output_size);
+    o->kind = o->settings.kind;
+    o->dtype = o->settings.dtype;
     int rc = pstk__variants_choose(p, i, err);
     if (rc == 0)
         rc = ops_copy(o, i, s->op_size, err);
@@ -292,7 +294,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         return FAIL(i, PSTK_ENOTSUP,
                     " uses a setting that is newer than this library (%s); update penstock",
                     pstk_version());
-    rc = pstk__output_check_kind(o->settings.kind, i, err);
+    rc = pstk__output_check_kind(o->kind, i, err);
     if (rc == 0)
         rc = field_find(p, i, err);
     if (rc == 0)
@@ -301,7 +303,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         pstk__mixing_find(p, i);
     if (rc == 0)
         pstk__mosaic_find(p, i);
-    if (rc == 0 && !pstk__output_follows(o->settings.kind))
+    if (rc == 0 && !pstk__output_follows(o->kind))
         rc = pstk__output_check(p, i, err);
     if (rc < 0)
         return rc;
@@ -344,7 +346,7 @@ static int each_output(struct pstk__plan *p, uint32_t n, int follows,
                        struct pstk_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (pstk__output_follows(p->outputs[i].settings.kind) != follows)
+        if (pstk__output_follows(p->outputs[i].kind) != follows)
             continue;
         const int rc = call(p, i, err);
         if (rc < 0)
@@ -445,10 +447,10 @@ void pstk__plan_close(struct pstk__plan *p)
     pstk__variants_close(p);
     pstk__plan_end(p);
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        ops_free(p->outputs[i].ops, p->outputs[i].settings.image.n_ops);
-        free(p->outputs[i].partners);
+        ops_free(p->outputs[i].image.ops, p->outputs[i].image.n_ops);
+        free(p->outputs[i].follow.partners);
         free(p->outputs[i].passes);
-        free(p->outputs[i].table);
+        free(p->outputs[i].image.table);
     }
     free(p);
 }

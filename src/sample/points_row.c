@@ -22,8 +22,8 @@ static struct moving moving_of(const struct pstk__points_source *source,
     m.mirrors = pstk__image_ops_mirrors(source->image_ops, &view);
     m.shift = o->settings.follow.at_centers ? 0.5 : 0;
     if (source->field->coordinates == PSTK_COORDINATES_UNIT) {
-        m.in[0] = source->image->width;
-        m.in[1] = source->image->height;
+        m.in[0] = source->image.width;
+        m.in[1] = source->image.height;
     }
     if (o->settings.follow.coordinates == PSTK_COORDINATES_UNIT) {
         m.out[0] = view.width;
@@ -60,7 +60,8 @@ static void write_chunk(const struct moving *m, const uint8_t *data, uint32_t fi
     pstk__image_ops_move_points(m->source->image_ops, &moved);
     for (uint32_t j = 0; j < n; j++) {
         const int is_nowhere = points[j].x != points[j].x;
-        const uint32_t to = m->mirrors && m->o->partners ? m->o->partners[first + j] : first + j;
+        const uint32_t to =
+            m->mirrors && m->o->follow.partners ? m->o->follow.partners[first + j] : first + j;
         if (is_nowhere || (is_outside[j] && !m->o->settings.follow.keep_outside))
             visibility[j] = 0;
         write_point(m, &points[j], visibility[j], row + 3ull * to);

@@ -12,9 +12,9 @@ struct pstk__points_source {
     const struct pstk_field *field;
     const void *data;                        /* its value */
     uint64_t size;                           /* bytes */
-    const struct pstk__image_info *image;    /* as coded */
+    struct pstk__image_info image;           /* as coded */
     const struct pstk__image_ops *image_ops; /* of the image output */
-    const struct pstk__boxes *boxes; /* of keypoints: as many as rows; NULL: all rows stay */
+    const struct pstk__boxes *boxes;         /* with which rows are dropped; NULL: all rows stay */
 };
 
 /* Write the rows that are left, and return their number. */

@@ -16,18 +16,20 @@
 
 static int input_of_image(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
-    if (o->height == 0 || o->width == 0)
+    if (o->image.height == 0 || o->image.width == 0)
         return FAIL(".ops: must fix the size of the image, because the processes get whole batches "
                     "(batched): end them with a crop or a resize to one size");
-    o->input = (struct pstk__input){
-        .dtype = PSTK_U8, .n_dims = 3, .shape = {o->height, o->width, o->channels}};
+    o->callback.input =
+        (struct pstk__input){.dtype = PSTK_U8,
+                             .n_dims = 3,
+                             .shape = {o->image.height, o->image.width, o->image.channels}};
     return 0;
 }
 
 static int input_of_array(struct pstk__output *o, const struct pstk_field *field, uint32_t i,
                           struct pstk_error *err)
 {
-    o->input = (struct pstk__input){.dtype = field->dtype, .n_dims = field->n_dims};
+    o->callback.input = (struct pstk__input){.dtype = field->dtype, .n_dims = field->n_dims};
     if (field->n_dims > 7)
         return FAIL(".batched: field '%s' has %u dimensions; must have at most 7", field->name,
                     field->n_dims);
@@ -36,7 +38,7 @@ static int input_of_array(struct pstk__output *o, const struct pstk_field *field
             return FAIL(".batched: field '%s' has a variable shape; must have a fixed one, "
                         "because the processes get whole batches",
                         field->name);
-        o->input.shape[d] = field->shape[d];
+        o->callback.input.shape[d] = field->shape[d];
     }
     return 0;
 }
@@ -57,22 +59,22 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     else if (pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY)
         rc = input_of_array(o, field, i, err);
     else if (field->kind == PSTK_FIELD_SCALAR)
-        o->input = (struct pstk__input){.dtype = field->dtype};
+        o->callback.input = (struct pstk__input){.dtype = field->dtype};
     else
         rc = FAIL(".batched: field '%s' is of kind %s, whose values have no fixed size; must "
                   "be an image after operations that fix its size, an array or a scalar",
                   field->name, pstk__field_kind_name(field->kind));
     if (rc < 0)
         return rc;
-    o->input.size = pstk_dtype_size(o->input.dtype);
-    for (uint32_t d = 0; d < o->input.n_dims; d++) {
-        if (o->input.shape[d] > PSTK__MAX_INPUT / o->input.size)
+    o->callback.input.size = pstk_dtype_size(o->callback.input.dtype);
+    for (uint32_t d = 0; d < o->callback.input.n_dims; d++) {
+        if (o->callback.input.shape[d] > PSTK__MAX_INPUT / o->callback.input.size)
             return FAIL(".batched: a row of field '%s' is larger than 2^40 bytes", field->name);
-        o->input.size *= o->input.shape[d];
+        o->callback.input.size *= o->callback.input.shape[d];
     }
-    if (o->input.size > PSTK__MAX_INPUT / p->batch_size)
+    if (o->callback.input.size > PSTK__MAX_INPUT / p->batch_size)
         return FAIL(".batched: a batch of %u rows of %llu bytes is too large; lower %s",
-                    p->batch_size, (unsigned long long)o->input.size, p->rows_setting);
+                    p->batch_size, (unsigned long long)o->callback.input.size, p->rows_setting);
     p->n_batched++;
     return 0;
 }
@@ -105,8 +107,8 @@ void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_a
 static uint64_t data_size(const struct pstk__plan *p, const struct pstk__output *o)
 {
     if (o->settings.callback.batched)
-        return p->batch_size * o->input.size;
-    return o->has_pixels ? o->canvas_room : p->source->limits.max_plain[o->field];
+        return p->batch_size * o->callback.input.size;
+    return o->has_pixels ? o->image.canvas_room : p->source->limits.max_plain[o->field];
 }
 
 static uint64_t rows_size(const struct pstk__plan *p, const struct pstk__output *o)
@@ -153,7 +155,7 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
     p->n_pools += rc == 0;
     for (uint32_t k = i; k < p->n_outputs; k++)
         if (p->outputs[k].settings.callback.processes == processes) {
-            p->outputs[k].pool = *pool;
+            p->outputs[k].callback.pool = *pool;
             p->outputs[k].settings.callback.processes = NULL; /* the caller's */
         }
     return rc;

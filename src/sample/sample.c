@@ -68,10 +68,10 @@ static int kept_open(struct pstk__sampler *sampler)
         if (pstk__output_image_ops_size(o) > 0)
             sampler->image_ops[i].ops =
                 pstk__arena_get(&sampler->arena, pstk__output_image_ops_size(o));
-        if (o->max_boxes > 0)
+        if (o->follow.max_boxes > 0)
             sampler->boxes[i].boxes = pstk__arena_get(&sampler->arena, pstk__output_boxes_size(o));
         if ((pstk__output_image_ops_size(o) > 0 && !sampler->image_ops[i].ops) ||
-            (o->max_boxes > 0 && !sampler->boxes[i].boxes))
+            (o->follow.max_boxes > 0 && !sampler->boxes[i].boxes))
             return PSTK_ENOMEM;
     }
     return 0;
@@ -174,7 +174,7 @@ static int size_wrong(const struct work *work, uint64_t wanted, struct pstk_erro
 static int size_fits(const struct pstk__output *o, uint64_t size)
 {
     const uint64_t row_size = pstk__output_written_size(o);
-    return pstk__output_is_ragged(o) ? size <= row_size && size % o->item_size == 0
+    return pstk__output_is_ragged(o) ? size <= row_size && size % o->ragged.item_size == 0
                                      : size == row_size;
 }
 
@@ -333,7 +333,7 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
         .timeout_ns = o->settings.callback.timeout_ns};
     memcpy(request.head.shape, sample->shape, sizeof request.head.shape);
     inner.size = sizeof inner;
-    const int rc = pstk__process_pool_ask(o->pool, &request, &inner);
+    const int rc = pstk__process_pool_ask(o->callback.pool, &request, &inner);
     if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* no fault of the sample */
         return rc == 0 ? 0 : pstk__fail_copy(err, &inner);
     return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
@@ -345,7 +345,7 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
 static int keep_input(const struct work *work, uint32_t i, const struct pstk_sample *sample,
                       struct pstk_error *err)
 {
-    const struct pstk__input *input = &work->s->plan->outputs[i].input;
+    const struct pstk__input *input = &work->s->plan->outputs[i].callback.input;
     if (sample->data_size != input->size)
         return size_wrong(work, input->size, err);
     memcpy(work->rows[i].input, sample->data, input->size);
@@ -374,7 +374,7 @@ static int call_function(struct work *work, uint32_t i, struct pstk_sample *samp
     struct pstk_error why;
     if (work->rows[i].input)
         return keep_input(work, i, sample, err);
-    if (o->pool)
+    if (o->callback.pool)
         return ask_process(work, i, sample, err);
     if (sample->scratch_size > 0) {
         sample->scratch = pstk__arena_get(&work->s->arena, sample->scratch_size);
@@ -545,7 +545,7 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         struct pstk__image_ops *ops = &work->s->image_ops[k];
         const struct pstk__image_source source = {.info = &info, .image_ops = ops};
         struct pstk__boxes *boxes =
-            p->outputs[k].looks_at_boxes ? &work->s->boxes[p->outputs[k].boxes] : NULL;
+            p->outputs[k].image.looks_at_boxes ? &work->s->boxes[p->outputs[k].image.boxes] : NULL;
         const int drew = pstk__image_ops_init(ops, &p->outputs[k], &info, &key, boxes, &inner);
         if (drew < 0)
             return image_fail(work, drew, &inner, err);
@@ -558,10 +558,17 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
+/* The image that an output follows, as it is coded. */
+static struct pstk__image_info image_of(const struct work *work, const struct pstk__output *o)
+{
+    const struct pstk__output *image = &work->s->plan->outputs[o->follow.image];
+    return pstk__field_image(&work->record->fields[image->field]);
+}
+
 /* Check that a mask has the size of the image that it follows. */
 static int mask_fits(const struct work *work, const struct pstk__output *o, struct pstk_error *err)
 {
-    const uint32_t field = work->s->plan->outputs[o->image].field;
+    const uint32_t field = work->s->plan->outputs[o->follow.image].field;
     const struct pstk__field_view *v = work->view, *image = &work->record->fields[field];
     if (v->width == image->width && v->height == image->height)
         return 0;
@@ -576,7 +583,7 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__plan *p = work->s->plan;
     const struct pstk__output *o = &p->outputs[i];
     const struct pstk__image_info info = pstk__field_image(work->view);
-    const struct pstk__image_ops *ops = &work->s->image_ops[o->image];
+    const struct pstk__image_ops *ops = &work->s->image_ops[o->follow.image];
     const struct pstk__mask_source source = {
         .data = work->data, .size = work->size, .info = &info, .image_ops = ops};
     const size_t mark = work->s->arena.used;
@@ -598,9 +605,9 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
 static int read_levels(const struct work *work, const struct pstk__output *o,
                        struct pstk__nested *nested, struct pstk_error *err)
 {
-    for (uint32_t k = 0; k < o->n_levels; k++) {
+    for (uint32_t k = 0; k < o->follow.n_levels; k++) {
         struct work lengths = *work;
-        lengths.field = o->levels[k];
+        lengths.field = o->follow.levels[k];
         lengths.view = &work->record->fields[lengths.field];
         const int rc = field_check(&lengths, 1, err);
         if (rc < 0)
@@ -609,7 +616,7 @@ static int read_levels(const struct work *work, const struct pstk__output *o,
         nested->levels[k] = (struct pstk__lengths){
             .data = lengths.data, .n = lengths.size / pstk_dtype_size(dtype), .dtype = dtype};
     }
-    nested->n_levels = o->n_levels;
+    nested->n_levels = o->follow.n_levels;
     return 0;
 }
 
@@ -618,35 +625,34 @@ static int exclude_boxes(const struct work *work, const struct pstk__output *o,
                          struct pstk__boxes *boxes, struct pstk_error *err)
 {
     struct pstk__nested column;
+    const struct pstk__lengths *numbers = column.levels;
     const size_t mark = work->s->arena.used;
     int rc = read_levels(work, o, &column, err);
-    if (rc == 0 && column.levels[0].n != boxes->n)
-        rc = pstk__record_fail(work->record, o->levels[0], PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
-                               "has %llu items for the %u boxes of output '%s'",
-                               (unsigned long long)column.levels[0].n, boxes->n, o->name);
+    if (rc == 0 && numbers->n != boxes->n)
+        rc = pstk__record_fail(work->record, o->follow.levels[0], PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                               err, "has %llu items for the %u boxes of output '%s'",
+                               (unsigned long long)numbers->n, boxes->n, o->name);
     if (rc == 0)
-        pstk__box_where_apply(&o->where, column.levels[0].data, column.levels[0].dtype, boxes);
+        pstk__box_where_apply(&o->follow.where, numbers->data, numbers->dtype, boxes);
     pstk__arena_reset(&work->s->arena, mark);
     return rc;
 }
 
 static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk__plan *p = work->s->plan;
-    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk__output *o = &work->s->plan->outputs[i];
     const struct pstk_field *field = &work->record->schema->fields[work->field];
-    const struct pstk__image_info image =
-        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
+    const struct pstk__image_info image = image_of(work, o);
     struct pstk__boxes *boxes = &work->s->boxes[i];
     const uint64_t item_size = 4ull * pstk_dtype_size(field->dtype);
     char text[200];
-    if (work->size % item_size != 0 || work->size / item_size > o->max_boxes)
-        return size_wrong(work, o->max_boxes * item_size, err);
+    if (work->size % item_size != 0 || work->size / item_size > o->follow.max_boxes)
+        return size_wrong(work, o->follow.max_boxes * item_size, err);
     boxes->n = (uint32_t)(work->size / item_size);
     if (pstk__boxes_read(boxes, field, work->data, &image, text))
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "%s", text);
-    return o->n_levels > 0 ? exclude_boxes(work, o, boxes, err) : 0;
+    return o->follow.n_levels > 0 ? exclude_boxes(work, o, boxes, err) : 0;
 }
 
 /* Write a row of boxes, and return their number. A mosaic chooses among them later. */
@@ -663,14 +669,14 @@ static void write_boxes(struct work *work)
 {
     const struct pstk__plan *p = work->s->plan;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        const struct pstk__output *o = &p->outputs[i], *image = &p->outputs[o->image];
+        const struct pstk__output *o = &p->outputs[i], *image = &p->outputs[o->follow.image];
         struct pstk__boxes *boxes = &work->s->boxes[i];
-        if (o->settings.kind != PSTK_OUTPUT_BOXES)
+        if (o->kind != PSTK_OUTPUT_BOXES)
             continue;
-        if (!image->looks_at_boxes || image->boxes != i)
-            pstk__image_ops_move_boxes(&work->s->image_ops[o->image], boxes);
+        if (!image->image.looks_at_boxes || image->image.boxes != i)
+            pstk__image_ops_move_boxes(&work->s->image_ops[o->follow.image], boxes);
         const uint32_t n = write_boxes_of(boxes, o, work->rows[i].data);
-        work->rows[i].size = n * o->item_size;
+        work->rows[i].size = n * o->ragged.item_size;
         work->rows[i].n_dropped = boxes->n - boxes->n_excluded - n;
     }
 }
@@ -679,13 +685,13 @@ static void write_boxes(struct work *work)
 static int items_fit(const struct work *work, const struct pstk__output *o, uint64_t n,
                      struct pstk_error *err)
 {
-    const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
+    const struct pstk__boxes *boxes = &work->s->boxes[o->follow.boxes];
     if (n == boxes->n)
         return 0;
     return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                              "has %llu items for the %u boxes of output '%s'",
                              (unsigned long long)n, boxes->n,
-                             work->s->plan->outputs[o->boxes].name);
+                             work->s->plan->outputs[o->follow.boxes].name);
 }
 
 /* Call nested->each for the items of output i that are left; the field has n. */
@@ -694,7 +700,7 @@ static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pst
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
     const size_t mark = work->s->arena.used;
-    int rc = o->n_levels == 0 && nested->boxes ? items_fit(work, o, n, err) : 0;
+    int rc = o->follow.n_levels == 0 && nested->boxes ? items_fit(work, o, n, err) : 0;
     nested->n_items = n;
     if (rc == 0)
         rc = read_levels(work, o, nested, err);
@@ -703,7 +709,7 @@ static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pst
                                "has %llu items, to which the lengths of the %u boxes of output "
                                "'%s' do not add up",
                                (unsigned long long)n, nested->boxes->n,
-                               work->s->plan->outputs[o->boxes].name);
+                               work->s->plan->outputs[o->follow.boxes].name);
     pstk__arena_reset(&work->s->arena, mark);
     return rc;
 }
@@ -720,7 +726,7 @@ struct items_row {
 static void copy_items(void *user, uint64_t first, uint64_t n)
 {
     struct items_row *row = user;
-    const uint64_t size = row->o->item_size;
+    const uint64_t size = row->o->ragged.item_size;
     memcpy(row->out + row->size, row->work->data + first * size, n * size);
     row->size += n * size;
 }
@@ -730,13 +736,13 @@ static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__output *o = &work->s->plan->outputs[i];
     struct items_row row = {.work = work, .o = o, .out = work->rows[i].data};
     struct pstk__nested nested = {
-        .boxes = &work->s->boxes[o->boxes], .each = copy_items, .user = &row};
+        .boxes = &work->s->boxes[o->follow.boxes], .each = copy_items, .user = &row};
     if (!size_fits(o, work->size))
         return size_wrong(work, pstk__output_written_size(o), err);
-    const int rc = each_left(work, i, work->size / o->item_size, &nested, err);
-    const uint64_t n = row.size / pstk_dtype_size(o->settings.dtype);
+    const int rc = each_left(work, i, work->size / o->ragged.item_size, &nested, err);
+    const uint64_t n = row.size / pstk_dtype_size(o->dtype);
     work->rows[i].size = row.size;
-    if (rc == 0 && pstk__cast_add(row.out, o->settings.dtype, n, o->settings.follow.add) < 0)
+    if (rc == 0 && pstk__cast_add(row.out, o->dtype, n, o->settings.follow.add) < 0)
         return pstk__record_fail(work->record, work->field, PSTK_EINVAL, PSTK_STAGE_DECODE, err,
                                  "has a number to which %s cannot add %lld", o->name,
                                  (long long)o->settings.follow.add);
@@ -747,7 +753,7 @@ static void move_corners(void *user, uint64_t first, uint64_t n)
 {
     struct items_row *row = user;
     pstk__corners_write(row->source, row->o, first, n, (float *)(void *)(row->out + row->size));
-    row->size += n * row->o->item_size;
+    row->size += n * row->o->ragged.item_size;
 }
 
 /* The value of the field under way, whose items have `size` bytes, for output i. 0 or EBADMSG. */
@@ -757,33 +763,30 @@ static int points_source(const struct work *work, uint32_t i, uint64_t size,
     const struct pstk__output *o = &work->s->plan->outputs[i];
     const struct pstk_field *field = &work->record->schema->fields[work->field];
     char text[200];
-    if (work->size % size != 0 || work->size / size * o->item_size > o->max_size)
-        return size_wrong(work, o->max_size / o->item_size * size, err);
+    if (work->size % size != 0 || work->size / size * o->ragged.item_size > o->ragged.max_size)
+        return size_wrong(work, o->ragged.max_size / o->ragged.item_size * size, err);
     if (pstk__coordinates_check(field, work->data, work->size, text))
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "%s", text);
     source->field = field;
     source->data = work->data;
     source->size = work->size;
-    source->image_ops = &work->s->image_ops[o->image];
+    source->image = image_of(work, o);
+    source->image_ops = &work->s->image_ops[o->follow.image];
+    source->boxes = o->follow.has_boxes ? &work->s->boxes[o->follow.boxes] : NULL;
     return 0;
 }
 
 static int write_polygons(struct work *work, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk__plan *p = work->s->plan;
-    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk__output *o = &work->s->plan->outputs[i];
     const uint64_t size = 2ull * pstk_dtype_size(work->record->schema->fields[work->field].dtype);
-    const struct pstk__image_info image =
-        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
-    struct pstk__points_source source = {.image = &image};
+    struct pstk__points_source source;
     int rc = points_source(work, i, size, &source, err);
     if (rc < 0)
         return rc;
     struct items_row row = {.work = work, .source = &source, .o = o, .out = work->rows[i].data};
-    struct pstk__nested nested = {.boxes = o->has_boxes ? &work->s->boxes[o->boxes] : NULL,
-                                  .each = move_corners,
-                                  .user = &row};
+    struct pstk__nested nested = {.boxes = source.boxes, .each = move_corners, .user = &row};
     rc = each_left(work, i, work->size / size, &nested, err);
     work->rows[i].size = row.size;
     return rc;
@@ -791,19 +794,16 @@ static int write_polygons(struct work *work, uint32_t i, struct pstk_error *err)
 
 static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk__plan *p = work->s->plan;
-    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk__output *o = &work->s->plan->outputs[i];
     const struct pstk_field *field = &work->record->schema->fields[work->field];
     const uint64_t size = field->shape[1] * field->shape[2] * pstk_dtype_size(field->dtype);
-    const struct pstk__image_info image =
-        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
-    struct pstk__points_source source = {.image = &image,
-                                         .boxes = o->has_boxes ? &work->s->boxes[o->boxes] : NULL};
+    struct pstk__points_source source;
     int rc = points_source(work, i, size, &source, err);
-    if (rc == 0 && o->has_boxes)
+    if (rc == 0 && source.boxes)
         rc = items_fit(work, o, work->size / size, err);
     if (rc == 0)
-        work->rows[i].size = pstk__keypoints_write(&source, o, work->rows[i].data) * o->item_size;
+        work->rows[i].size =
+            pstk__keypoints_write(&source, o, work->rows[i].data) * o->ragged.item_size;
     return rc;
 }
 
@@ -814,15 +814,15 @@ static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err
 static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
-    if (o->settings.kind == PSTK_OUTPUT_MASK)
+    if (o->kind == PSTK_OUTPUT_MASK)
         return write_mask(work, i, err);
-    if (o->settings.kind == PSTK_OUTPUT_BOXES)
+    if (o->kind == PSTK_OUTPUT_BOXES)
         return read_boxes(work, i, err);
-    if (o->settings.kind == PSTK_OUTPUT_PER_BOX)
+    if (o->kind == PSTK_OUTPUT_PER_BOX)
         return write_per_box(work, i, err);
-    if (o->settings.kind == PSTK_OUTPUT_KEYPOINTS)
+    if (o->kind == PSTK_OUTPUT_KEYPOINTS)
         return write_keypoints(work, i, err);
-    if (o->settings.kind == PSTK_OUTPUT_POLYGONS)
+    if (o->kind == PSTK_OUTPUT_POLYGONS)
         return write_polygons(work, i, err);
     switch (o->passes[o->n_worker_passes - 1].what) {
     case PSTK__PASS_CAST:

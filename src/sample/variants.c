@@ -153,11 +153,11 @@ static int check_alike(const struct pstk__plan *p, const struct pstk__plan *othe
         const struct pstk__output *o = &p->outputs[i], *of = &other->outputs[i];
         if (o->settings.image.n_variants == 0)
             continue;
-        if (of->channels != o->channels)
+        if (of->image.channels != o->image.channels)
             return FAIL(i, PSTK_EINVAL,
                         "variants[%u].ops: the images have %u channels; must have %u, as those of "
                         "variants[0] (output '%s')",
-                        other->variant, of->channels, o->channels, o->name);
+                        other->variant, of->image.channels, o->image.channels, o->name);
         if (!pstk__output_device_pass(of) != !pstk__output_device_pass(o))
             return FAIL(i, PSTK_EINVAL,
                         "variants[%u].ops: %s; must be as of variants[0], because the device "
@@ -176,12 +176,12 @@ static void widen(struct pstk__plan *p)
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         uint32_t max_ops = 0;
         for (uint32_t v = 0; v < p->n_variants; v++) {
-            const uint32_t n = pstk__plan_variant(p, v)->outputs[i].max_ops;
+            const uint32_t n = pstk__plan_variant(p, v)->outputs[i].image.max_ops;
             max_ops = n > max_ops ? n : max_ops;
         }
-        p->outputs[i].max_ops = max_ops;
+        p->outputs[i].image.max_ops = max_ops;
         for (uint32_t v = 1; v < p->n_variants; v++)
-            p->others[v - 1]->outputs[i].max_ops = max_ops;
+            p->others[v - 1]->outputs[i].image.max_ops = max_ops;
     }
     for (uint32_t v = 0; v < p->n_variants; v++) {
         const uint64_t size = pstk__plan_scratch(pstk__plan_variant(p, v));
@@ -210,7 +210,7 @@ void pstk__variants_share(struct pstk__plan *p)
 {
     for (uint32_t v = 1; v < p->n_variants; v++)
         for (uint32_t i = 0; i < p->n_outputs; i++) {
-            p->others[v - 1]->outputs[i].pool = p->outputs[i].pool;
+            p->others[v - 1]->outputs[i].callback.pool = p->outputs[i].callback.pool;
             p->others[v - 1]->outputs[i].settings.callback.processes = NULL;
         }
 }
@@ -220,7 +220,7 @@ void pstk__variants_close(struct pstk__plan *p)
     for (uint32_t v = 1; v < p->n_variants; v++) {
         struct pstk__plan *other = p->others[v - 1];
         for (uint32_t i = 0; other && i < p->n_outputs; i++)
-            other->outputs[i].pool = NULL; /* of p */
+            other->outputs[i].callback.pool = NULL; /* of p */
         pstk__plan_close(other);
     }
 }

@@ -81,7 +81,7 @@ TEST(a_device_slot_has_on_the_host_what_a_batch_says_and_the_rest_on_the_device)
         CHECK((uint8_t *)s->reports == s->memory + l->reports - l->about);
         for (uint32_t i = 0; i < 3; i++) {
             CHECK(s->tensors[i].data == there + l->final[i]);
-            CHECK_EQ(s->tensors[i].dtype, p.plan.outputs[i].settings.dtype);
+            CHECK_EQ(s->tensors[i].dtype, p.plan.outputs[i].dtype);
             CHECK_EQ(s->tensors[i].layout, p.plan.outputs[i].settings.image.layout);
             CHECK_EQ(s->tensors[i].size, 3 * pstk__output_final(&p.plan.outputs[i])->row_size);
         }

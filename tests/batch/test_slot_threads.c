@@ -33,7 +33,7 @@ static int open_cuda(struct pools *p, struct pstk__device **out)
     const struct pools_config c = {
         .batch_size = 2, .n_slots = 1, .n_device_slots = 1, .ops = pstk__device_ops(PSTK_CUDA)};
     const int r = pools_open(p, &c);
-    p->plan.outputs[MIRROR].table = table;
+    p->plan.outputs[MIRROR].image.table = table;
     return r < 0 ? r : attach_cuda(p, out);
 }
 

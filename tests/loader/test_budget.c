@@ -44,8 +44,8 @@ static void plain(void)
     asked.source.limits.max_size = 5 * MIB;
     asked.plan.source = &asked.source;
     asked.plan.n_outputs = 2;
-    asked.plan.outputs[0].settings.kind = PSTK_OUTPUT_SCALAR;
-    asked.plan.outputs[1].settings.kind = PSTK_OUTPUT_IMAGE;
+    asked.plan.outputs[0].kind = PSTK_OUTPUT_SCALAR;
+    asked.plan.outputs[1].kind = PSTK_OUTPUT_IMAGE;
     asked.plan.batch_size = 256;
     asked.plan.rows_setting = "batch_size";
     asked.layout.size = MIB;
@@ -106,8 +106,8 @@ static uint64_t pages(uint64_t size)
 static int decodes(void)
 {
     for (uint32_t i = 0; i < asked.plan.n_outputs; i++)
-        if (asked.plan.outputs[i].settings.kind == PSTK_OUTPUT_IMAGE ||
-            asked.plan.outputs[i].settings.kind == PSTK_OUTPUT_CALLBACK)
+        if (asked.plan.outputs[i].kind == PSTK_OUTPUT_IMAGE ||
+            asked.plan.outputs[i].kind == PSTK_OUTPUT_CALLBACK)
             return 1;
     return 0;
 }
@@ -316,7 +316,7 @@ TEST(decoded_records_have_a_lane_for_each_node_and_copied_ones_for_each_worker)
     copies();
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 4);
-    asked.plan.outputs[0].settings.kind = PSTK_OUTPUT_CALLBACK;
+    asked.plan.outputs[0].kind = PSTK_OUTPUT_CALLBACK;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 1);
 }
@@ -327,7 +327,7 @@ TEST(pixels_have_lanes_as_arrays_do_unless_some_are_compressed_or_coded)
     struct pstk__budget b;
     copies();
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        asked.plan.outputs[0].settings.kind = i ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_MASK;
+        asked.plan.outputs[0].kind = i ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_MASK;
         asked.source.stats[0].n_encoding[PSTK_ENCODING_PIXELS] = 1000000 - rows[i][0];
         asked.source.stats[0].n_codec[PSTK_CODEC_NONE] = 1000000 - rows[i][1];
         CHECK(divide(&b) == 0 && b.n_lanes == rows[i][2]);
@@ -719,7 +719,7 @@ TEST(bytes_per_batch_is_not_advised_since_slots_do_not_depend_on_it)
     asked.s.memory.n_slots = 3;
     asked.s.memory.max_memory = 2 * MIB;
     for (uint32_t item_size = 0; item_size <= 1; item_size++) {
-        asked.plan.outputs[0].item_size = item_size; /* ragged or not */
+        asked.plan.outputs[0].ragged.item_size = item_size; /* ragged or not */
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
         CHECK(strstr(asked.err.message,
                      "n_slots: 3 slots of 1.0 MiB each are over max_memory, 2.0 MiB: "));

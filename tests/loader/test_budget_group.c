@@ -24,7 +24,7 @@ static int divide(struct pstk__budget *b, const struct pstk_settings *s, uint64_
                                    .limits.max_size = 200000};
     plan.source = &source;
     plan.n_outputs = 1;
-    plan.outputs[0].settings.kind = kind;
+    plan.outputs[0].kind = kind;
     plan.batch_size = 64;
     plan.rows_setting = "batch_size";
     layout.size = 9 * MIB;

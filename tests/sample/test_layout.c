@@ -53,15 +53,15 @@ static struct pstk__output output_of(enum kind kind, uint32_t batch_size, uint64
                              .n_worker_passes = 1,
                              .n_passes = deferred ? 2 : 1,
                              .budget = batch_size * row_size};
-    o.settings.kind = kind == MIRROR ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_TENSOR;
-    o.input.size = kind == DENSE && row_size == 255 ? 777 : 0;
+    o.kind = kind == MIRROR ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_TENSOR;
+    o.callback.input.size = kind == DENSE && row_size == 255 ? 777 : 0;
     passes[0] = (struct pstk__pass){.what = PSTK__PASS_COPY, .out.row_size = row_size};
     passes[1] = (struct pstk__pass){.what = kind == CAST ? PSTK__PASS_CAST : PSTK__PASS_FINISH,
                                     .on_device = 1,
                                     .in.row_size = row_size,
                                     .out.row_size = row_size * (kind == CAST ? 2 : 4)};
     if (kind == RAGGED) {
-        o.item_size = 1;
+        o.ragged.item_size = 1;
         o.budget = o.budget / 2 + 1;
     }
     return o;
@@ -96,7 +96,7 @@ static void add_written(struct list *l, const struct sweep *s)
         if (output(s, i)->is_combined)
             add(l, s->layout.written[i],
                 s->plan.batch_size * (s->kinds[i] == RAGGED
-                                          ? output(s, i)->written_size
+                                          ? output(s, i)->ragged.written_size
                                           : pstk__output_rows(output(s, i))->row_size));
 }
 
@@ -144,7 +144,7 @@ static int host_is_right(const struct sweep *s)
     add(&ragged, l->labels, mix == 1 ? b * sizeof(uint32_t) : 0);
     add(&ragged, l->mosaics, s->plan.mosaic.settings.size ? b * sizeof(struct pstk_mosaic_row) : 0);
     for (uint32_t i = 0; i < s->plan.n_outputs; i++)
-        add(&ragged, l->inputs[i], b * output(s, i)->input.size);
+        add(&ragged, l->inputs[i], b * output(s, i)->callback.input.size);
     add_rows(&ragged, s, 0, 1);
     add_written(&ragged, s);
     for (uint32_t i = 0; i < s->plan.n_outputs; i++)
@@ -200,7 +200,7 @@ static uint32_t sweep_kinds(check_fn *is_right, struct sweep *s, uint32_t first_
                                            row_sizes[(first_size + i) % 6], s->passes[i]);
             s->plan.outputs[i].is_combined =
                 s->plan.mosaic.settings.size && s->kinds[i] < CAST && i != 1;
-            s->plan.outputs[i].written_size = row_sizes[(first_size + i + 1) % 6];
+            s->plan.outputs[i].ragged.written_size = row_sizes[(first_size + i + 1) % 6];
         }
         memset(&s->layout, 0xee, sizeof s->layout);
         pstk__layout_init(&s->layout, &s->plan, s->report_crops, s->with_reports);

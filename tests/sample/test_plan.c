@@ -36,8 +36,8 @@ static int decode_nothing(void *user, const struct pstk_sample *sample, void *ro
 
 struct wrong {
     struct pstk_output output;
-    int code;
     const char *says;
+    int code; /* 0: EINVAL */
 };
 
 /* Outputs 'lab' and this one are refused as it says. */
@@ -46,16 +46,19 @@ static void check_wrong(const struct fixture *f, size_t i, const struct wrong *w
     const struct pstk_output outputs[2] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR},
                                            wrong->output};
     const struct pstk_settings s = settings_of(outputs, 2);
+    const int code = wrong->code ? wrong->code : PSTK_EINVAL;
     struct pstk_error err;
     struct pstk__plan *plan = (void *)&err;
     pstk_error_init(&err, sizeof err);
     const int rc = pstk__plan_open(&plan, &s, &f->source, &err);
-    if (rc != wrong->code || strstr(err.message, wrong->says) == NULL)
+    if (rc != code || strstr(err.message, wrong->says) == NULL)
         printf("# %zu: %d %s\n", i, rc, err.message);
-    CHECK_EQ(rc, wrong->code);
+    CHECK_EQ(rc, code);
     CHECK(strstr(err.message, wrong->says) != NULL);
     CHECK(plan == NULL && err.code == rc && err.stage == PSTK_STAGE_OPEN);
 }
+
+#define IMAGE .field = "img", .kind = 1, .image.ops = crop, .image.n_ops = 1
 
 TEST(wrong_outputs_are_refused_with_the_setting_named)
 {
@@ -64,73 +67,47 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     memset(longest, 'n', sizeof longest);
     longest[99] = 0;
     const struct wrong list[] = {
-        {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind: value is 0"},
-        {{.field = "lab", .kind = 70}, PSTK_EINVAL, "outputs[1].kind: value is 70"},
-        {{.field = "cls", .kind = 2}, PSTK_EINVAL, "no field 'cls'; it has: img"},
-        {{.kind = 2}, PSTK_EINVAL, "outputs[1].field: value is NULL"},
-        {{.field = "half", .kind = 2, .name = ""}, PSTK_EINVAL, "outputs[1].name"},
-        {{.field = "half", .kind = 2, .name = longest}, PSTK_EINVAL, "outputs[1].name"},
-        {{.field = "half", .kind = 2, .name = "lab"}, PSTK_EINVAL, "which outputs[0] has too"},
-        {{.field = "lab", .kind = 1, .name = "x"}, PSTK_EINVAL, "needs a field of kind image"},
-        {{.field = "img", .kind = 2}, PSTK_EINVAL, "needs a field of kind scalar"},
-        {{.field = "img", .kind = 3}, PSTK_EINVAL, "needs a field of kind ndarray"},
-        {{.field = "half", .kind = 4}, PSTK_EINVAL, "'half' is of kind scalar"},
-        {{.field = "img", .kind = 1}, PSTK_EINVAL, "outputs[1].ops do not fix the size"},
-        {{.field = "img", .kind = 1, .image.n_ops = 1},
-         PSTK_EINVAL,
-         "outputs[1].ops: value is NULL"},
-        {{.field = "img", .kind = 1, .image = {.n_ops = 65, .ops = crop}},
-         PSTK_EINVAL,
-         "n_ops: value is 65"},
-        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = shorter}},
-         PSTK_EINVAL,
-         "do not fix"},
-        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = crop}, .dtype = PSTK_I32},
-         PSTK_EINVAL,
-         "outputs[1].dtype: value is i32"},
-        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = crop}, .image.layout = 2},
-         PSTK_EINVAL,
-         "layout"},
-        {{.field = "img",
-          .kind = 1,
-          .image.n_ops = 1,
-          .image.ops = crop,
-          .image.exif_orientation = 2},
-         PSTK_EINVAL,
-         "exif_orientation: value is 2"},
+        {{.field = "lab"}, "outputs[1].kind: value is 0"},
+        {{.field = "lab", .kind = 70}, "outputs[1].kind: value is 70"},
+        {{.field = "cls", .kind = 2}, "no field 'cls'; it has: img"},
+        {{.kind = 2}, "outputs[1].field: value is NULL"},
+        {{.field = "half", .kind = 2, .name = ""}, "outputs[1].name"},
+        {{.field = "half", .kind = 2, .name = longest}, "outputs[1].name"},
+        {{.field = "half", .kind = 2, .name = "lab"}, "which outputs[0] has too"},
+        {{.field = "lab", .kind = 1, .name = "x"}, "needs a field of kind image"},
+        {{.field = "img", .kind = 2}, "needs a field of kind scalar"},
+        {{.field = "img", .kind = 3}, "needs a field of kind ndarray"},
+        {{.field = "half", .kind = 4}, "'half' is of kind scalar"},
+        {{.field = "img", .kind = 1}, "outputs[1].ops do not fix the size"},
+        {{.field = "img", .kind = 1, .image.n_ops = 1}, "outputs[1].ops: value is NULL"},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 65, .ops = crop}}, "n_ops: value is 65"},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = shorter}}, "do not fix"},
+        {{IMAGE, .dtype = PSTK_I32}, "outputs[1].dtype: value is i32"},
+        {{IMAGE, .image.layout = 2}, "layout"},
+        {{IMAGE, .image.exif_orientation = 2}, "exif_orientation: value is 2"},
         {{.field = "half", .kind = 2, .image = {.n_ops = 1, .ops = crop}},
-         PSTK_EINVAL,
          "image outputs and callbacks"},
-        {{.field = "half", .kind = 2, .ragged.bytes_per_batch = 1}, PSTK_EINVAL, "bytes_per_batch"},
-        {{.field = "half", .kind = 2, .callback.decode = decode_nothing},
-         PSTK_EINVAL,
-         "callback outputs only"},
-        {{.field = "half", .kind = 2, .callback.n_dims = 1}, PSTK_EINVAL, "n_dims 0"},
-        {{.field = "half", .kind = 2, .callback.stored = 1}, PSTK_EINVAL, "stored"},
-        {{.field = "half", .kind = 2, .image.reserved[3] = 1}, PSTK_ENOTSUP, "is newer than this"},
-        {{.field = "half", .kind = 2, .ragged.reserved[0] = 1}, PSTK_ENOTSUP, "is newer than this"},
-        {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
-        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
-        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "(output 'x')"},
-        {{.field = "half", .kind = 2, .dtype = 77}, PSTK_EINVAL, "outputs[1].dtype"},
-        {{.field = "vec", .kind = 3, .dtype = PSTK_F16},
-         PSTK_EINVAL,
-         "that holds them all, or f32"},
-        {{.field = "var", .kind = 3}, PSTK_EINVAL, "variable shape"},
-        {{.field = "text", .kind = 4, .dtype = PSTK_U16},
-         PSTK_EINVAL,
-         "must be 0 or u8 for an output of bytes"},
-        {{.field = "text", .kind = 6}, PSTK_EINVAL, "'text' is of kind utf8"},
-        {{.field = "vec", .kind = 6}, PSTK_EINVAL, "whose only variable dimension is the first"},
+        {{.field = "half", .kind = 2, .ragged.bytes_per_batch = 1}, "bytes_per_batch"},
+        {{.field = "half", .kind = 2, .callback.decode = decode_nothing}, "callback outputs only"},
+        {{.field = "half", .kind = 2, .callback.n_dims = 1}, "n_dims 0"},
+        {{.field = "half", .kind = 2, .callback.stored = 1}, "stored"},
+        {{.field = "half", .kind = 2, .image.reserved[3] = 1}, "is newer than this", PSTK_ENOTSUP},
+        {{.field = "half", .kind = 2, .ragged.reserved[0] = 1}, "is newer than this", PSTK_ENOTSUP},
+        {{.field = "half", .kind = 2, .dtype = PSTK_I32}, "not every f16"},
+        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, "not every i32"},
+        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, "(output 'x')"},
+        {{.field = "half", .kind = 2, .dtype = 77}, "outputs[1].dtype"},
+        {{.field = "vec", .kind = 3, .dtype = PSTK_F16}, "that holds them all, or f32"},
+        {{.field = "var", .kind = 3}, "variable shape"},
+        {{.field = "text", .kind = 4, .dtype = PSTK_U16}, "must be 0 or u8 for an output of bytes"},
+        {{.field = "text", .kind = 6}, "'text' is of kind utf8"},
+        {{.field = "vec", .kind = 6}, "whose only variable dimension is the first"},
         {{.field = "var", .kind = 6, .dtype = PSTK_F64},
-         PSTK_EINVAL,
          "the dtype of the field, for a ragged output"},
-        {{.field = "text", .kind = 4, .ragged.bytes_per_batch = 7},
-         PSTK_EINVAL,
-         "bytes_per_batch: value is 7"},
+        {{.field = "text", .kind = 4, .ragged.bytes_per_batch = 7}, "bytes_per_batch: value is 7"},
         {{.field = "text", .kind = 4, .ragged.bytes_per_batch = 1ull << 60},
-         PSTK_EFBIG,
-         "bytes_per_batch: value is 1152921504606846976; must be at most 70368744177664"},
+         "bytes_per_batch: value is 1152921504606846976; must be at most 70368744177664",
+         PSTK_EFBIG},
     };
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
@@ -139,44 +116,20 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     fixture_close(&f);
 }
 
+#define CALLBACK .field = "text", .kind = 5, .dtype = 1, .callback.decode = decode_nothing
+
 TEST(wrong_outputs_of_functions_are_refused_with_the_setting_named)
 {
     const struct wrong list[] = {
-        {{.field = "text", .kind = 5, .dtype = PSTK_U8},
-         PSTK_EINVAL,
-         "outputs[1].decode: value is NULL"},
+        {{.field = "text", .kind = 5, .dtype = PSTK_U8}, "outputs[1].decode: value is NULL"},
         {{.field = "text", .kind = 5, .callback.decode = decode_nothing},
-         PSTK_EINVAL,
          "outputs[1].dtype: value is 0"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.decode = decode_nothing,
-          .dtype = 1,
-          .callback.n_dims = 9},
-         PSTK_EINVAL,
-         "n_dims"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.decode = decode_nothing,
-          .dtype = 1,
-          .callback.n_dims = 1},
-         PSTK_EINVAL,
-         "shape[0]: value is 0"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.decode = decode_nothing,
-          .dtype = 1,
-          .callback.n_dims = 2,
-          .callback.shape = {1ull << 35, 1ull << 35}},
-         PSTK_EFBIG,
-         "larger than 2^40"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.decode = decode_nothing,
-          .dtype = 1,
-          .callback.scratch_size = UINT64_MAX},
-         PSTK_EFBIG,
-         "scratch_size"},
+        {{CALLBACK, .callback.n_dims = 9}, "n_dims"},
+        {{CALLBACK, .callback.n_dims = 1}, "shape[0]: value is 0"},
+        {{CALLBACK, .callback.n_dims = 2, .callback.shape = {1ull << 35, 1ull << 35}},
+         "larger than 2^40",
+         PSTK_EFBIG},
+        {{CALLBACK, .callback.scratch_size = UINT64_MAX}, "scratch_size", PSTK_EFBIG},
     };
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
@@ -184,6 +137,8 @@ TEST(wrong_outputs_of_functions_are_refused_with_the_setting_named)
         check_wrong(&f, i, &list[i]);
     fixture_close(&f);
 }
+
+#define PROCESSES .field = "text", .kind = 5, .dtype = 1, .callback.processes = &processes
 
 TEST(wrong_outputs_of_processes_are_refused_with_the_setting_named)
 {
@@ -191,58 +146,133 @@ TEST(wrong_outputs_of_processes_are_refused_with_the_setting_named)
     const char *const program[] = {"/bin/true", NULL};
     const struct pstk_processes processes = {.size = sizeof processes, .arguments = program};
     const struct wrong list[] = {
-        {{.field = "text",
-          .kind = 5,
-          .callback.decode = decode_nothing,
-          .dtype = 1,
-          .callback.batched = 1},
-         PSTK_EINVAL,
+        {{CALLBACK, .callback.batched = 1},
          "outputs[1].batched: value is 1; must be 0 for an output without processes"},
-        {{.field = "img", .kind = 1, .image.ops = crop, .image.n_ops = 1, .callback.timeout_ns = 1},
-         PSTK_EINVAL,
+        {{IMAGE, .callback.timeout_ns = 1},
          "outputs[1].timeout_ns: value is 1; must be 0 for an output without processes"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.processes = &processes,
-          .dtype = 1,
-          .callback.batched = 2},
-         PSTK_EINVAL,
-         "outputs[1].batched: value is 2; must be 0 or 1"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.processes = &processes,
-          .dtype = 1,
-          .callback.batched = 1},
-         PSTK_EINVAL,
-         "outputs[1].batched: field 'text' is of kind"},
+        {{PROCESSES, .callback.batched = 2}, "outputs[1].batched: value is 2; must be 0 or 1"},
+        {{PROCESSES, .callback.batched = 1}, "outputs[1].batched: field 'text' is of kind"},
         {{.field = "img",
           .kind = 5,
           .callback.processes = &processes,
           .dtype = 1,
           .callback.batched = 1,
           .image.channels = 3},
-         PSTK_EINVAL,
          "outputs[1].ops: must fix the size of the image"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.processes = &processes,
-          .dtype = 1,
-          .callback.batched = 1,
-          .callback.stored = 1},
-         PSTK_EINVAL,
+        {{PROCESSES, .callback.batched = 1, .callback.stored = 1},
          "outputs[1].stored: value is 1; must be 0"},
-        {{.field = "text",
-          .kind = 5,
-          .callback.processes = &processes,
-          .dtype = 1,
-          .callback.timeout_ns = UINT64_MAX},
-         PSTK_EINVAL,
+        {{PROCESSES, .callback.timeout_ns = UINT64_MAX},
          "outputs[1].timeout_ns: value is 18446744073709551615; must be below 2^63"},
     };
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         check_wrong(&f, i, &list[i]);
+    fixture_close(&f);
+}
+
+/* ---- members that a kind of output does not use ---------------------------------------------- */
+
+#define BIT(kind) (1u << PSTK_OUTPUT_##kind)
+
+/* A member, and the kinds that use it; what is said to the others. */
+struct unused {
+    struct pstk_output output;
+    uint32_t users;
+    const char *says;
+};
+
+static const char for_images[] = ": layout and exif_orientation must be 0, because they apply to "
+                                 "image outputs only (";
+static const char for_ragged[] = ".bytes_per_batch: must be 0, because it applies to ragged "
+                                 "outputs only (";
+static const char for_callbacks[] = ": decode, user and processes must be NULL, scratch_size and "
+                                    "n_dims 0, because they apply to callback outputs only (";
+static const char for_boxes[] = ": form, min_side, min_area and min_visible must be 0, because "
+                                "they apply to boxes only (";
+static const char for_places[] = ": coordinates and keep_outside must be 0, because they apply to "
+                                 "boxes, keypoints and polygons (coordinates) only (";
+static const char for_keypoints[] = ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, "
+                                    "because they apply to keypoints only (";
+static const char for_pixels[] = "must be 0, because operations apply to image outputs and "
+                                 "callbacks only (";
+static const char for_channels[] = ".channels: value is 3; must be 0, because only images have "
+                                   "channels (";
+static const char for_masks[] = ".fill: value is 1; must be 0, because it applies to masks only (";
+static const char for_followers[] = ".follows: value is 'i'; must be NULL, because it applies to "
+                                    "outputs that follow an image only (";
+static const char for_conditions[] = ".where: value is 'a'; must be NULL, because it applies to "
+                                     "boxes only (what follows them goes with them) (";
+static const char for_members[] = ".boxes: value is 'b'; must be NULL, because it applies to "
+                                  "outputs per box, keypoints and polygons only (";
+static const char for_numbers[] = ".add: value is -1; must be 0, because it applies to outputs per "
+                                  "box only (";
+static const char for_processes[] = "value is 1; must be 0 for an output without processes (";
+
+/* Every kind refuses the member, or lets it pass. */
+static void check_unused(const struct fixture *f, size_t i, const struct unused *unused)
+{
+    for (uint32_t kind = PSTK_OUTPUT_IMAGE; kind <= PSTK_OUTPUT_POLYGONS; kind++) {
+        struct pstk_output outputs[2] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR},
+                                         unused->output};
+        const struct pstk_settings s = settings_of(outputs, 2);
+        const int is_used = (unused->users >> kind & 1) != 0;
+        struct pstk__plan *plan;
+        struct pstk_error err;
+        pstk_error_init(&err, sizeof err);
+        outputs[1].field = "half";
+        outputs[1].kind = kind;
+        const int rc = pstk__plan_open(&plan, &s, &f->source, &err);
+        if ((strstr(err.message, unused->says) == NULL) != is_used)
+            printf("# %zu, kind %u: %d %s\n", i, kind, rc, err.message);
+        CHECK_EQ(strstr(err.message, unused->says) == NULL, is_used);
+        CHECK(is_used || rc == PSTK_EINVAL);
+        pstk__plan_close(plan);
+    }
+}
+
+TEST(members_that_a_kind_does_not_use_are_refused)
+{
+    const struct pstk_op crop[] = {pstk_center_crop(8, 8)};
+    const struct pstk_processes processes = {.size = sizeof processes};
+    const uint32_t pair[2] = {0, 1};
+    struct fixture f;
+    const uint32_t pixels = BIT(IMAGE) | BIT(CALLBACK), points = BIT(KEYPOINTS) | BIT(POLYGONS);
+    const uint32_t per_box = BIT(PER_BOX) | points, follow = BIT(MASK) | BIT(BOXES) | points;
+    const uint32_t ragged = BIT(BYTES) | BIT(RAGGED) | BIT(BOXES) | per_box;
+    const struct unused list[] = {
+        {{.image = {.n_ops = 1, .ops = crop}}, pixels, for_pixels},
+        {{.image.channels = 3}, pixels, for_channels},
+        {{.image.reference = 1}, pixels, for_pixels},
+        {{.image.layout = 1}, BIT(IMAGE), for_images},
+        {{.image.exif_orientation = 1}, pixels, for_images},
+        {{.ragged.bytes_per_batch = 1}, ragged, for_ragged},
+        {{.callback.decode = decode_nothing}, BIT(CALLBACK), for_callbacks},
+        {{.callback.user = &f}, BIT(CALLBACK), for_callbacks},
+        {{.callback.processes = &processes}, BIT(CALLBACK), for_callbacks},
+        {{.callback.scratch_size = 1ull << 32}, BIT(CALLBACK), for_callbacks},
+        {{.callback.n_dims = 1}, BIT(CALLBACK), for_callbacks},
+        {{.callback.batched = 1}, 0, for_processes},
+        {{.callback.timeout_ns = 1}, 0, for_processes},
+        {{.callback.stored = 1}, BIT(CALLBACK), "must be 0, or 1 for a callback output ("},
+        {{.follow.image = "i"}, follow, for_followers},
+        {{.follow.fill = 1}, BIT(MASK), for_masks},
+        {{.follow.box_format = 1}, BIT(BOXES), for_boxes},
+        {{.follow.min_side = 0.5}, BIT(BOXES), for_boxes},
+        {{.follow.min_area = 0.5}, BIT(BOXES), for_boxes},
+        {{.follow.min_visible = 0.5}, BIT(BOXES), for_boxes},
+        {{.follow.keep_outside = 1}, BIT(BOXES) | BIT(KEYPOINTS), for_places},
+        {{.follow.coordinates = 1}, BIT(BOXES) | points, for_places},
+        {{.follow.flip_pairs = pair}, BIT(KEYPOINTS), for_keypoints},
+        {{.follow.n_flip_pairs = 1}, BIT(KEYPOINTS), for_keypoints},
+        {{.follow.at_centers = 1}, BIT(KEYPOINTS), for_keypoints},
+        {{.follow.where = "a"}, BIT(BOXES), for_conditions},
+        {{.follow.add = -1}, BIT(PER_BOX), for_numbers},
+        {{.follow.boxes = "b"}, per_box, for_members},
+    };
+    CHECK_EQ(small_open(&f), 0);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        check_unused(&f, i, &list[i]);
     fixture_close(&f);
 }
 
@@ -311,9 +341,9 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.output_size = sizeof outputs[0];
     s.op_size = sizeof ops[0];
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[1].height == 8 && plan->outputs[1].width == 9);
-    CHECK(plan->outputs[1].ops[1].kind == PSTK_OP_RANDOM_FLIP);
-    CHECK(plan->outputs[1].settings.image.ops != &ops[0].op);
+    CHECK(plan->outputs[1].image.height == 8 && plan->outputs[1].image.width == 9);
+    CHECK(plan->outputs[1].image.ops[1].kind == PSTK_OP_RANDOM_FLIP);
+    CHECK(plan->outputs[1].image.ops != &ops[0].op);
     pstk__plan_close(plan);
     ops[1].newer = 1; /* a program newer than the library asks for what it does not know */
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
@@ -329,7 +359,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.outputs = (void *)packed;
     s.output_size = (uint32_t)older;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[1].settings.callback.decode == NULL && plan->outputs[1].width == 9);
+    CHECK(plan->outputs[1].settings.callback.decode == NULL && plan->outputs[1].image.width == 9);
     pstk__plan_close(plan);
     free(packed);
     const struct pstk_op resize =
@@ -344,7 +374,8 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.output_size = sizeof outputs[0];
     s.op_size = older_op;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[0].ops[0].width == 9 && plan->outputs[0].ops[0].children == NULL);
+    CHECK(plan->outputs[0].image.ops[0].width == 9 &&
+          plan->outputs[0].image.ops[0].children == NULL);
     pstk__plan_close(plan);
     free(op);
     fixture_close(&f);
@@ -448,6 +479,7 @@ int main(void)
         CASE(wrong_outputs_are_refused_with_the_setting_named),
         CASE(wrong_outputs_of_functions_are_refused_with_the_setting_named),
         CASE(wrong_outputs_of_processes_are_refused_with_the_setting_named),
+        CASE(members_that_a_kind_does_not_use_are_refused),
         CASE(wrong_settings_around_the_outputs_are_refused),
         CASE(a_device_finishes_images_except_those_that_are_erased),
         CASE(elements_of_another_size_are_read_at_their_stride),

@@ -125,7 +125,7 @@ static int same_pixels(const struct fixture *f, const struct pstk_output *o, con
     struct run own;
     struct pstk_output outputs[2] = {pixels_to(o, &seen), *o};
     const struct pstk__output *image = &r->plan->outputs[0];
-    const uint64_t shape[3] = {image->height, image->width, image->channels};
+    const uint64_t shape[3] = {image->image.height, image->image.width, image->image.channels};
     const uint64_t size = shape[0] * shape[1] * shape[2];
     outputs[0].callback.n_dims = 3;
     memcpy(outputs[0].callback.shape, shape, sizeof shape);
@@ -425,10 +425,10 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
     const struct pstk__finish finish = {.channels = 3,
                                         .dtype = row->dtype,
                                         .layout = row->layout,
-                                        .width = o->width,
-                                        .plane = (uint64_t)o->width * o->height};
+                                        .width = o->image.width,
+                                        .plane = (uint64_t)o->image.width * o->image.height};
     struct pstk_op drawn[8];
-    const int n = pstk_ops_draw(o->ops, o->settings.image.n_ops, &shape, &by, drawn, 8, NULL);
+    const int n = pstk_ops_draw(o->image.ops, o->image.n_ops, &shape, &by, drawn, 8, NULL);
     if (n < 2 || drawn[n - 2].kind != PSTK_OP_ERASE || drawn[n - 1].kind != PSTK_OP_ERASE)
         return 0;
     for (int i = n - 2; i < n; i++)

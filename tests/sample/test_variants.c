@@ -135,8 +135,9 @@ TEST(a_slot_and_a_worker_fit_the_largest_variant)
             CHECK_EQ(pstk__plan_variant(plan, v)->scratch_size, plan->scratch_size);
             pstk__plan_close(single);
         }
-        CHECK_EQ(plan->outputs[0].max_ops, plan->others[0]->outputs[0].max_ops);
-        CHECK_EQ(plan->others[1]->outputs[0].max_ops, plan->others[0]->outputs[0].max_ops);
+        CHECK_EQ(plan->outputs[0].image.max_ops, plan->others[0]->outputs[0].image.max_ops);
+        CHECK_EQ(plan->others[1]->outputs[0].image.max_ops,
+                 plan->others[0]->outputs[0].image.max_ops);
         pstk__plan_close(plan);
     }
     fixture_close(&f);

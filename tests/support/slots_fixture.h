@@ -132,18 +132,19 @@ static inline void pools_plan(struct pools *pools, const struct pools_config *c)
     *p = (struct pstk__plan){.batch_size = b,
                              .n_outputs = c->n_device_slots ? 3 : 2,
                              .on_device = c->n_device_slots > 0};
-    p->outputs[DENSE] =
-        (struct pstk__output){.settings = {.kind = PSTK_OUTPUT_SCALAR, .dtype = PSTK_I64},
-                              .name = "dense",
-                              .n_dims = 1,
-                              .shape = {b},
-                              .strides = {1},
-                              .passes = pools->passes[DENSE],
-                              .n_passes = 1,
-                              .n_worker_passes = 1,
-                              .budget = (uint64_t)b * DENSE_SIZE};
+    p->outputs[DENSE] = (struct pstk__output){.kind = PSTK_OUTPUT_SCALAR,
+                                              .dtype = PSTK_I64,
+                                              .name = "dense",
+                                              .n_dims = 1,
+                                              .shape = {b},
+                                              .strides = {1},
+                                              .passes = pools->passes[DENSE],
+                                              .n_passes = 1,
+                                              .n_worker_passes = 1,
+                                              .budget = (uint64_t)b * DENSE_SIZE};
     p->outputs[RAGGED] =
-        (struct pstk__output){.settings = {.kind = PSTK_OUTPUT_RAGGED, .dtype = PSTK_U16},
+        (struct pstk__output){.kind = PSTK_OUTPUT_RAGGED,
+                              .dtype = PSTK_U16,
                               .name = "ragged",
                               .n_dims = 1,
                               .shape = {(int64_t)b * RAGGED_SIZE / ITEM_SIZE},
@@ -151,20 +152,21 @@ static inline void pools_plan(struct pools *pools, const struct pools_config *c)
                               .passes = pools->passes[RAGGED],
                               .n_passes = 1,
                               .n_worker_passes = 1,
-                              .item_size = ITEM_SIZE,
+                              .ragged.item_size = ITEM_SIZE,
                               .budget = c->budget ? c->budget : (uint64_t)b * RAGGED_SIZE};
-    p->outputs[MIRROR] = (struct pstk__output){
-        .settings = {.kind = PSTK_OUTPUT_IMAGE, .dtype = PSTK_F16, .image.layout = 1},
-        .name = "mirror",
-        .n_dims = 4,
-        .shape = {b, 3, 2, 2},
-        .strides = {12, 4, 2, 1},
-        .passes = pools->passes[MIRROR],
-        .n_passes = 2,
-        .n_worker_passes = 1,
-        .height = 2,
-        .width = 2,
-        .budget = (uint64_t)b * MIRROR_SIZE};
+    p->outputs[MIRROR] = (struct pstk__output){.kind = PSTK_OUTPUT_IMAGE,
+                                               .dtype = PSTK_F16,
+                                               .settings.image.layout = 1,
+                                               .name = "mirror",
+                                               .n_dims = 4,
+                                               .shape = {b, 3, 2, 2},
+                                               .strides = {12, 4, 2, 1},
+                                               .passes = pools->passes[MIRROR],
+                                               .n_passes = 2,
+                                               .n_worker_passes = 1,
+                                               .image.height = 2,
+                                               .image.width = 2,
+                                               .budget = (uint64_t)b * MIRROR_SIZE};
 }
 
 static inline int pools_open_slots(struct pools *p, const struct pools_config *c,

@@ -23,14 +23,14 @@ static void init_image(struct pstk__cuda_output *to, const struct pstk__output *
     const struct pstk__row_layout *out = pstk__output_final(o);
     to->is_image = 1;
     to->pixels = (struct pstk__cuda_pixels){.n_rows = n_rows,
-                                            .height = o->height,
-                                            .width = o->width,
+                                            .height = o->image.height,
+                                            .width = o->image.width,
                                             .channels = out->channels,
                                             .dtype = out->dtype,
                                             .layout = out->layout,
-                                            .exact = o->line.exact};
-    memcpy(to->pixels.scale, o->line.scale, sizeof to->pixels.scale);
-    memcpy(to->pixels.offset, o->line.offset, sizeof to->pixels.offset);
+                                            .exact = o->image.line.exact};
+    memcpy(to->pixels.scale, o->image.line.scale, sizeof to->pixels.scale);
+    memcpy(to->pixels.offset, o->image.line.offset, sizeof to->pixels.offset);
 }
 
 cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *finish, const struct pstk__plan *plan,
@@ -57,7 +57,7 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *finish, const struc
         }
         init_image(to, o, plan->batch_size);
         to->pixels.table = tables;
-        code = cudaMemcpyAsync(tables, o->table,
+        code = cudaMemcpyAsync(tables, o->image.table,
                                (size_t)pass->out.channels * 256 * pstk_dtype_size(pass->out.dtype),
                                cudaMemcpyHostToDevice, stream);
         tables += table_size(o);

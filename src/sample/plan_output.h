@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_output: one output of a plan, checked against the data set and compiled to passes. A head,
+ * which every output has, and a part for each family of kinds. The parts have the names that they
+ * have in the settings (struct pstk_output).
+ */
+#ifndef PSTK_PLAN_OUTPUT_H
+#define PSTK_PLAN_OUTPUT_H
+
+#include "augment/boxes.h"
+#include "augment/canvas.h"
+#include "process/pool.h"
+#include "sample/box_where.h"
+#include "sample/pass.h"
+
+#include <penstock/output.h>
+
+#define PSTK__MAX_INPUT (1ull << 40) /* bytes of a row, or of a batch, that a process gets */
+#define PSTK__MAX_LEVELS 4u          /* of lists in lists */
+
+/* IMAGE, and CALLBACK with decoded pixels. MASK and BOXES have the size of the image that they
+ * follow; MASK has resize, crop and canvas_room, too, for its own passes. */
+struct pstk__image_part {
+    struct pstk_op *ops; /* a copy of the list, owned; NULL when there are none */
+    uint32_t n_ops;
+    uint32_t in_channels;    /* before the ops: 1, 3 or 4 */
+    uint32_t channels;       /* after the ops, as it is handed out */
+    uint32_t height, width;  /* after the ops, pixels; CALLBACK: 0 where sizes differ */
+    uint32_t looks_at_boxes; /* 1: an op of the list does */
+    uint32_t boxes;          /* looks_at_boxes: the boxes output */
+    uint32_t n_prefix;       /* ops that the resize and the passes before it do */
+    uint32_t max_ops;        /* the most fixed ops that a sample draws, in any variant */
+    uint32_t resize; /* index of that pass; those that convert or colour before it change rows on
+                        their way into it, PICTURE passes after it what comes out */
+    struct pstk__largest crop; /* of the geometry's crop rectangles */
+    uint64_t canvas_room;      /* bytes of a picture; 0: there is no PICTURE pass */
+    void *table;               /* IMAGE of a float dtype, for FINISH: channels x 256, owned */
+    struct pstk__affine line;  /* of the table, where it is one */
+};
+
+/* A row that processes get where they get whole batches. */
+struct pstk__input {
+    uint32_t dtype, n_dims;
+    uint64_t shape[7];
+    uint64_t size; /* bytes; 0: they get no whole batches */
+};
+
+/* CALLBACK. One that gets decoded pixels has an image part, too. */
+struct pstk__callback_part {
+    struct pstk__input input;        /* of whole batches */
+    struct pstk__process_pool *pool; /* of processes that make its rows, one of the plan's; NULL:
+                                        none */
+};
+
+/* MASK, BOXES, PER_BOX, KEYPOINTS and POLYGONS. */
+struct pstk__follow_part {
+    uint32_t image;     /* the image output; not of PER_BOX, which follows boxes */
+    uint32_t boxes;     /* PER_BOX; KEYPOINTS, POLYGONS with has_boxes: the boxes output */
+    uint32_t has_boxes; /* KEYPOINTS, POLYGONS: 1: rows go with the boxes of output `boxes` */
+    uint32_t n_levels;  /* PER_BOX, POLYGONS: of lengths between the boxes and the items; BOXES: 1
+                           with a condition, else 0 */
+    uint32_t levels[PSTK__MAX_LEVELS]; /* fields of these lengths, from the boxes down; BOXES: that
+                                          of the condition's numbers */
+    struct pstk__box_where where;      /* BOXES: the condition */
+    uint64_t max_boxes;                /* BOXES: of a sample; else 0 */
+    uint32_t *partners; /* KEYPOINTS: by point, the one that it changes places with, or itself;
+                           owned, NULL: none does */
+};
+
+/* BYTES, RAGGED, BOXES, PER_BOX, KEYPOINTS and POLYGONS. */
+struct pstk__ragged_part {
+    uint64_t item_size;    /* bytes that offsets count as one, and rows are made of; 0: the output
+                              is not ragged */
+    uint64_t max_size;     /* bytes of a row */
+    uint64_t written_size; /* is_combined: bytes of a row that workers write, at most */
+};
+
+/*
+ * One output. pstk__plan_open makes it in these steps; a step begins once all outputs have taken
+ * the one before it, except that an output which follows no image is checked when it is copied.
+ *
+ *   copy      settings, kind, name, field, is_first, next; image.ops            plan.c
+ *   check     dtype, n_dims, shape, strides; sizes, and whom it follows         compile*.c
+ *   boxes     image.looks_at_boxes, image.boxes                                 compile_follow.c
+ *   combine   is_combined, written_size; more of max_size and budget            mosaic.c
+ *   compile   passes, and what they need; follow.boxes of points                compile*.c
+ *   end       is_lone_copy; image.max_ops for all variants                      plan.c, variants.c
+ *
+ * pstk__plan_start sets callback.pool. Then the output is only read, by any thread.
+ *
+ * - settings stay what the caller asked for: defaults are filled in outside of them. Where there
+ *   are variants, image.ops is the list of this plan's. Pointers to memory of the caller's are NULL
+ *   once they are used, and all of them are once the plan has started.
+ * - A part that the kind does not have is 0; the comment above each part names the kinds that have
+ *   it. has_pixels is 1 where the image part is complete.
+ * - n_worker_passes of the passes are a worker's, at least one; then comes at most one of the
+ *   device. Each takes the result of the one before it. The result of a worker's last pass is a row
+ *   as workers write it.
+ * - The outputs that PSTK_MIX_PAIRS adds have a head alone, made by mixing.c.
+ */
+struct pstk__output {
+    uint32_t kind;             /* enum pstk_output_kind */
+    uint32_t dtype;            /* enum pstk_dtype of the tensor; 0 until it is checked */
+    uint32_t field;            /* of the schema */
+    uint32_t next;             /* the next output that reads the same field, or n_outputs */
+    uint8_t is_first;          /* 1: no output before it reads the same field */
+    uint8_t has_pixels;        /* 1: IMAGE, or CALLBACK that gets decoded pixels */
+    uint8_t is_combined;       /* 1: rows are parts of four that workers write (mosaic) */
+    uint8_t is_lone_copy;      /* 1: alone copies a field that lies outside of the record's head */
+    struct pstk__pass *passes; /* owned */
+    uint32_t n_passes, n_worker_passes;
+    uint64_t budget;     /* ragged: bytes a batch may have; else those that workers write */
+    uint32_t n_dims;     /* of the batch tensor, rows included */
+    int64_t shape[10];   /* shape[0] = batch_size; ragged: the budget */
+    int64_t strides[10]; /* elements */
+    char name[PSTK_MAX_NAME];
+
+    struct pstk__image_part image;
+    struct pstk__callback_part callback;
+    struct pstk__follow_part follow;
+    struct pstk__ragged_part ragged;
+
+    struct pstk_output settings; /* a copy; its name is the one above */
+};
+
+/* image: its rows as they are decoded, the same for all outputs of the field. DECODE is the second
+ * pass. */
+static inline const struct pstk__row_layout *pstk__output_decoded(const struct pstk__output *o)
+{
+    return &o->passes[1].out;
+}
+
+/* A row as workers write it, and as it is handed out, except that ragged rows which are combined
+ * are written with another layout: see pstk__output_written_size. */
+static inline const struct pstk__row_layout *pstk__output_rows(const struct pstk__output *o)
+{
+    return &o->passes[o->n_worker_passes - 1].out;
+}
+
+/* image, mask: a row of pixels that a worker finished: before a mask's are cast. */
+static inline const struct pstk__row_layout *pstk__output_finished(const struct pstk__output *o)
+{
+    const struct pstk__pass *last = &o->passes[o->n_worker_passes - 1];
+    return last->what == PSTK__PASS_CAST ? &last->in : &last->out;
+}
+
+static inline const struct pstk__row_layout *pstk__output_final(const struct pstk__output *o)
+{
+    return &o->passes[o->n_passes - 1].out;
+}
+
+/* What the device does, or NULL: the output is *deferred*. */
+static inline const struct pstk__pass *pstk__output_device_pass(const struct pstk__output *o)
+{
+    return o->n_worker_passes < o->n_passes ? &o->passes[o->n_worker_passes] : NULL;
+}
+
+/* A deferred image: the device mirrors its rows. */
+static inline int pstk__output_has_flips(const struct pstk__output *o)
+{
+    const struct pstk__pass *device = pstk__output_device_pass(o);
+    return device && device->what == PSTK__PASS_FINISH;
+}
+
+/* image: arena bytes of the ops that a sample draws. */
+static inline uint64_t pstk__output_image_ops_size(const struct pstk__output *o)
+{
+    return ((o->image.max_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) &
+           ~(uint64_t)63;
+}
+
+/* boxes: arena bytes of those of a sample. */
+static inline uint64_t pstk__output_boxes_size(const struct pstk__output *o)
+{
+    return (o->follow.max_boxes * sizeof(struct pstk__moved_box) + 63) & ~(uint64_t)63;
+}
+
+static inline int pstk__output_is_ragged(const struct pstk__output *o)
+{
+    return o->ragged.item_size != 0;
+}
+
+/* Bytes of a row where workers write it. */
+static inline uint64_t pstk__output_written_size(const struct pstk__output *o)
+{
+    return o->is_combined && pstk__output_is_ragged(o) ? o->ragged.written_size
+                                                       : pstk__output_rows(o)->row_size;
+}
+
+#endif
