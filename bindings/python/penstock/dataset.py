@@ -327,6 +327,15 @@ class Dataset(Hints, Sealed):
         made._ids = ids
         return made
 
+    @property
+    def _path_lacks(self) -> str:
+        """What to give beside the path where another opens the data set by it: this slice, and how it is read."""
+        ids, lacks = self._ids, ""
+        if ids != range(self._info.n_samples):
+            subset = f"Range({ids.start}, {ids.stop})" if len(ids) and ids.step == 1 else f"Ids({ids})"
+            lacks = f", which is the whole data set; of this slice the samples are subset=penstock.{subset}"
+        return lacks + (", and its foreign= again" if self._foreign.given != Foreign() else "")
+
     # ---- side columns ----------------------------------------------------------------------------------
 
     @property

@@ -103,7 +103,8 @@ def _advice(value: Any) -> str:
     """What to do with a value that is no path."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and isinstance(getattr(value, "path", None), str):
-        return f" (give {kind.__name__.lower()}.path)"  # of a Dataset or a Loader
+        more = getattr(value, "_path_lacks", "")  # of a slice
+        return f" (give {kind.__name__.lower()}.path{more})"
     is_data = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (list, tuple, dict))
     return " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * is_data
 
