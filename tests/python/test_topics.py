@@ -139,6 +139,10 @@ class Objects(unittest.TestCase):
         ranks = penstock.Ranks(2, 8, compare=False)
         self.assertEqual((ranks.rank, ranks.world, ranks.source, ranks.compare), (2, 8, "given", False))
         self.assertEqual(pickle.loads(pickle.dumps(ranks)), ranks)
+        self.assertEqual(ranks._replace(compare=True, rank=3)[:2], (3, 8))
+        for name, value in (("rank", "3"), ("world", 1.5), ("local_rank", -1), ("local_world", None), ("compare", "no")):
+            with self.assertRaisesRegex((TypeError, penstock.SettingsError), f"{name}: value is "):
+                ranks._replace(**{name: value})
         self.assertEqual(copy.deepcopy(ranks), ranks)
         self.assertEqual(penstock.Ranks()[:5], (0, 1, 0, 1, "alone"))
 

@@ -53,6 +53,14 @@ class Ranks(_Numbers):
                 local_world: int | None = None, *, compare: bool = True) -> Ranks:
         return _completed(rank, world, local_rank, local_world)._replace(compare=switch("Ranks.compare", compare))
 
+    def _replace(self, **members: Any) -> Ranks:
+        from .settings import integer
+        for name in {"rank", "world", "local_rank", "local_world"}.intersection(members):
+            members[name] = integer(name, members[name])
+        if "compare" in members:
+            members["compare"] = switch("Ranks.compare", members["compare"])
+        return super()._replace(**members)
+
     def __reduce__(self) -> Any:
         return Ranks._make, (tuple(self),)
 
