@@ -329,7 +329,7 @@ class Dataset(Hints, Sealed):
 
     @property
     def _path_lacks(self) -> str:
-        """What to give beside the path where another opens the data set by it: this slice, and how it is read."""
+        """The advice to a user who gives this Dataset for a path: its slice, and its foreign=, are not in the path."""
         ids, lacks = self._ids, ""
         if ids != range(self._info.n_samples):
             subset = f"Range({ids.start}, {ids.stop})" if len(ids) and ids.step == 1 else f"Ids({ids})"
