@@ -140,10 +140,20 @@ class Columns(Case):
             penstock.add_column(part, "other", np.ones(1, dtype))
         wanted = (f"penstock.merge: column one is left out: not all parts have it, and {parts[0]} does; column other is left out: "
                   f"its dtype is float32 in {parts[0]} and float64 in {parts[1]}; must be the same in all parts")
-        with self.assertWarnsRegex(UserWarning, f"^{re.escape(wanted)}$"):
+        with self.assertWarnsRegex(UserWarning, f"^{re.escape(wanted)}$") as caught:
             penstock.merge(parts, self.path("whole"), overwrite=True)
+        self.assertEqual(caught.filename, __file__)
         with penstock.Dataset(self.path("whole")) as data:
             self.assertEqual(sorted(data.columns), ["cls", "same"])
+        for part in parts:
+            penstock.remove_column(part, "other")
+        penstock.remove_column(parts[0], "one")
+        penstock.remove_column(parts[0], "cls")
+        penstock.add_column(parts[0], "cls", np.ones(1, "i8"))
+        wanted = (f"penstock.merge: column cls is left out: it is a column that was added in {parts[0]} and the value of field cls "
+                  f"in {parts[1]}; must be the same in all parts")
+        with self.assertWarnsRegex(UserWarning, f"^{re.escape(wanted)}$"):
+            penstock.merge(parts, self.path("whole"), overwrite=True)
 
     def test_an_invalid_column_is_refused_with_the_reason(self):
         path = self.write(columns=False)

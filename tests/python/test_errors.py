@@ -647,12 +647,14 @@ class Words(unittest.TestCase):
                                 (range(1, n, 2), penstock.Ids(range(1, n, 2))), (range(n - 3, n), penstock.Range(n - 3, n))):
                 part = dataset[ids.start:ids.stop:ids.step]
                 shown = f"Range({ids.start}, {ids.stop})" if ids.step == 1 else f"Ids({ids})"
-                says = f"(give dataset.path, which is the whole data set; of this slice the samples are subset=penstock.{shown})"
+                says = f"(give dataset.path, which is the whole data set; a Loader takes this slice as subset=penstock.{shown})"
                 self.refused(TypeError, ["value is a Dataset; ", says], Loader, part, batch_size=1)
                 self.refused(TypeError, ["value is a Dataset; ", says], penstock.export, part, to="npy", out="no")
                 with Loader(part.path, batch_size=len(part), shuffle=False, framework="numpy", subset=subset) as loader:
                     self.assertEqual(list(next(iter(loader)).sample_ids), list(ids))
-            self.refused(TypeError, ["(give dataset.path, and its foreign= again)"], Loader,
+            self.refused(TypeError, ["(give dataset.path, which is the whole data set; this slice is empty)"], Loader, dataset[2:2],
+                         batch_size=1)
+            self.refused(TypeError, ["(give dataset.path; a Loader takes the same foreign=, too)"], Loader,
                          penstock.Dataset(sets.scalars(), foreign=penstock.Foreign(split_at="last")), batch_size=2)
             self.refused(TypeError, ["value is a Loader; ", "(give loader.path)"], penstock.Dataset, loader)
             self.assertEqual((dataset.path, loader.path), (sets.scalars(), sets.scalars()))

@@ -218,11 +218,15 @@ class Files(Case):
         frame = pandas.DataFrame({"name": ["a", "b"], "day": [1, 2], "x": [3, 4]})
         for keys in (["name"], ["name", "day"]):
             wanted = f"penstock.pack: the index of the DataFrame ({', '.join(keys)}) is no column and is left out"
-            with self.assertWarnsRegex(UserWarning, re.escape(wanted)):
+            with self.assertWarnsRegex(UserWarning, re.escape(wanted)) as caught:
                 quiet(frame.set_index(keys), self.path(), overwrite=True)
+            self.assertEqual(caught.filename, __file__)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             self.assertEqual(len(quiet(frame[frame.x > 3], self.path(), overwrite=True)), 1)
+            quiet(frame.set_index("name", drop=False), self.path(), overwrite=True)
+            quiet(frame.set_index("name"), self.path(), schema={"x": "int64", "day": "int64"}, overwrite=True)
+            quiet(frame.set_index("name").reset_index(drop=True), self.path(), overwrite=True)
             made = quiet(frame.set_index("name").reset_index(), self.path(), overwrite=True)
         self.assertEqual([row["name"] for row in made], ["a", "b"])
 

@@ -556,11 +556,12 @@ class Forms(Case):
                 picture_.save(file, format_)
             values = [file.getvalue() for file in files]
             with self.assertWarnsRegex(UserWarning, f"^penstock.pack: x: {name} images, stored as bytes, which a loader does "
-                                                    "not decode .give Pillow's images, PIL.Image.open.io.BytesIO.value"):
+                                                    "not decode .give Pillow's images, PIL.Image.open.io.BytesIO.value") as caught:
                 made = quiet([{"x": value} for value in values], self.path(), overwrite=True)
-            self.assertEqual(made.schema["x"].kind, "bytes")
+            self.assertEqual((made.schema["x"].kind, caught.filename), ("bytes", __file__))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                quiet([{"x": b"P1 is no picture"}, {"x": memoryview(b"text")}], self.path(), overwrite=True)
                 quiet([{"x": value} for value in values], self.path(), schema={"x": "bytes"}, overwrite=True)
                 quiet([{"x": value} for value in (*values, b"no image")], self.path(), overwrite=True)
                 made = quiet([{"x": image.open(io.BytesIO(value)).convert("RGB")} for value in values], self.path(), overwrite=True)

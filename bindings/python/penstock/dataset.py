@@ -332,9 +332,10 @@ class Dataset(Hints, Sealed):
         """The advice to a user who gives this Dataset for a path: its slice, and its foreign=, are not in the path."""
         ids, lacks = self._ids, ""
         if ids != range(self._info.n_samples):
-            subset = f"Range({ids.start}, {ids.stop})" if len(ids) and ids.step == 1 else f"Ids({ids})"
-            lacks = f", which is the whole data set; of this slice the samples are subset=penstock.{subset}"
-        return lacks + (", and its foreign= again" if self._foreign.given != Foreign() else "")
+            subset = f"Range({ids.start}, {ids.stop})" if ids.step == 1 else f"Ids({ids})"
+            lacks = ", which is the whole data set; " + (f"a Loader takes this slice as subset=penstock.{subset}" if ids else
+                                                         "this slice is empty")
+        return lacks + ("; a Loader takes the same foreign=, too" if self._foreign.given != Foreign() else "")
 
     # ---- side columns ----------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from ctypes import byref, sizeof
 from typing import Any
 
 from . import _c, errors
+from .errors import SettingsError
+from .escapes import escaped
 from .texts import listed
 
 __all__ = ["alone", "distributed", "find"]
@@ -57,12 +59,22 @@ def _of_ray() -> _c.KnownRanks | None:
     return _c.KnownRanks(b"Ray Train", _c.KNOWN_BY_LAUNCHER, *found)
 
 
+def _variables(env: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables, while other threads may remove some."""
+    return [(name, value) for name, value in ((name, env.get(name)) for name in list(env)) if value is not None]
+
+
+def _shown(error: _c.Error) -> str:
+    """The message, which has text of variables in it."""
+    return escaped(error.message.decode(errors="surrogateescape"))
+
+
 def _query(env: Mapping[str, str], option: bytes) -> _c.RankQuery:
     """What the C library is asked of this environment, in the words of this package."""
     known = [one for one in (_of_torch(), _of_jax(), _of_ray()) if one is not None]
     return _c.RankQuery(
         size=sizeof(_c.RankQuery), terminal=_TERMINAL,
-        environment=listed([os.fsencode(f"{name}={value}") for name, value in env.items()]),
+        environment=listed([os.fsencode(f"{name}={value}") for name, value in _variables(env)]),
         known=(_c.KnownRanks * len(known))(*known), n_known=len(known), known_size=sizeof(_c.KnownRanks),
         option=option, automatic=b"ranks='auto'", numbers=b"ranks=penstock.Ranks(RANK, WORLD)",
         alone=b"ranks=penstock.Ranks(0, 1)")
@@ -72,7 +84,8 @@ def find(env: Mapping[str, str]) -> _c.FoundRanks:
     """Return the ranks; one process if nothing says more. Raises SettingsError if two of one level disagree, if the
     innermost launcher set only half of its numbers, or numbers that cannot be."""
     found, error = _c.FoundRanks(size=sizeof(_c.FoundRanks)), errors.new()
-    errors.check(_c.lib.pstk_find_ranks(byref(_query(env, b"rank")), byref(found), byref(error)), error)
+    if _c.lib.pstk_find_ranks(byref(_query(env, b"rank")), byref(found), byref(error)) < 0:
+        raise SettingsError(_shown(error))
     return found
 
 
@@ -80,4 +93,4 @@ def alone(env: Mapping[str, str]) -> str | None:
     """Return the warning for a loader that was given no rank where several processes run; None: it is alone."""
     error = errors.new()
     result = _c.lib.pstk_check_alone(byref(_query(env, b"")), byref(error))
-    return None if result == 0 else "penstock: " + error.message.decode(errors="replace")
+    return None if result == 0 else "penstock: " + _shown(error)

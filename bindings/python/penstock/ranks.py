@@ -10,7 +10,7 @@ from ctypes import byref, sizeof
 from typing import Any, NamedTuple
 
 from . import _c, launchers
-from .arguments import switch
+from .arguments import integer as whole, switch
 from .errors import SettingsError
 from .launchers import distributed
 
@@ -54,12 +54,15 @@ class Ranks(_Numbers):
         return _completed(rank, world, local_rank, local_world)._replace(compare=switch("Ranks.compare", compare))
 
     def _replace(self, **members: Any) -> Ranks:
-        from .settings import integer
-        for name in {"rank", "world", "local_rank", "local_world"}.intersection(members):
-            members[name] = integer(name, members[name])
-        if "compare" in members:
-            members["compare"] = switch("Ranks.compare", members["compare"])
+        for name, least in (("rank", 0), ("world", 1), ("local_rank", 0), ("local_world", 1), ("n_replicas", 1)):
+            if name in members:
+                members[name] = whole(f"Ranks.{name}", members[name], least, 2**32 - 1)
+        for name in ("is_bound", "compare"):
+            if name in members:
+                members[name] = switch(f"Ranks.{name}", members[name])
         return super()._replace(**members)
+
+    __replace__ = _replace  # copy.replace of Python 3.13
 
     def __reduce__(self) -> Any:
         return Ranks._make, (tuple(self),)
@@ -84,10 +87,11 @@ def find(env: Mapping[str, str] = os.environ) -> Ranks:
 
 def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
     """Return the settings of the library. Where cores are bound they are not divided again, but memory is."""
+    from .settings import integer
     found = _c.FoundRanks(size=sizeof(_c.FoundRanks), rank=ranks.rank, world=ranks.world, local_rank=ranks.local_rank,
                           local_world=ranks.local_world, is_bound=ranks.is_bound)
     settings = _c.Settings()
-    settings.memory.max_memory = max_memory
+    settings.memory.max_memory = integer("max_memory", max_memory)
     _c.lib.pstk_use_ranks(byref(found), byref(settings))
     return {"rank": settings.ranks.rank, "world": settings.ranks.world, "local_rank": settings.ranks.local_rank,
             "local_world": settings.ranks.local_world, "max_memory": settings.memory.max_memory}

@@ -632,9 +632,10 @@ def _refuse_file_names(source: Any) -> None:
                         f"text; must be {must}; names to be packed are dicts ({{'path': NAME}})")
 
 
-def opened(source: Any) -> Any:
+def opened(source: Any, *, has_schema: bool = False) -> Any:
     """Open what pack takes. A path, a dict of columns, or a data set of Hugging Face's becomes map-style;
-    others are as they are. An ImageFolder has no samples here: the command packs it."""
+    others are as they are. An ImageFolder has no samples here: the command packs it. has_schema: the caller said which
+    fields are wanted."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
     if isinstance(source, (list, tuple)) or is_array(source) and len(getattr(source, "shape", ())) == 1:  # a Series is one, too
@@ -647,10 +648,10 @@ def opened(source: Any) -> Any:
         if not source.columns.is_unique:
             raise SettingsError("the DataFrame: value has several columns of one name; must have different "
                                 "names (rename them)")
-        named = [name for name in source.index.names if name is not None]
-        if named:
+        named = [name for name in source.index.names if name is not None and name not in source.columns]
+        if named and not has_schema:
             warnings.warn(f"penstock.pack: the index of the DataFrame ({', '.join(map(str, named))}) is no column and is left out "
-                          "(pack frame.reset_index() to have it)", stacklevel=level_outside())
+                          "(pack frame.reset_index() to have it, or frame.reset_index(drop=True) not to)", stacklevel=level_outside())
         return Columns(dict(source.items()), "the DataFrame")
     if isinstance(source, Mapping):
         if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):

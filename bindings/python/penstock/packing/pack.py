@@ -429,7 +429,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     names = None if names is None else items("names", names, "a list of class names")
     if classes is not None and not isinstance(classes, str):
         raise TypeError(f"classes: value is {classes!r}; must be the name of a field of text, or None")
-    source = importers.opened(dataset)
+    source = importers.opened(dataset, has_schema=schema is not None)
     if isinstance(source, folder.ImageFolder):
         folder.refuse_given(source, {"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
                              "classes": classes,

@@ -132,22 +132,25 @@ def advice_on(samples: Iterable[Any]) -> str:
     return ""
 
 
+_OF_FEW_BYTES = ("PBM", "PGM", "PPM", "PAM", "JPEG XL")  # text and other data may begin so
+
+
 def images_kept_as_bytes(schema: Mapping[str, Field], records: Sequence[Mapping[str, Any]]) -> str:
     """Say which fields of this inferred schema would hold image files of formats that are not packed as images, or ""."""
     parts = []
     for name, field in schema.items():
         formats = {_other_image_format(record[name]) for record in records} if field.kind == "bytes" else {""}
         if "" not in formats:
-            parts.append(f"{name}: {' and '.join(sorted(formats))} images, stored as bytes, which a loader does not decode "
-                         "(give Pillow's images, PIL.Image.open(io.BytesIO(value)), to have them stored as pixels)")
-    return "penstock.pack: " + "; ".join(parts) if parts else ""
+            parts.append(f"{name}: {' and '.join(sorted(formats))} images")
+    return (f"penstock.pack: {', '.join(parts)}, stored as bytes, which a loader does not decode (give Pillow's images, "
+            "PIL.Image.open(io.BytesIO(value)), to have them stored as pixels; or the schema, to have bytes)") if parts else ""
 
 
 def _other_image_format(data: Any) -> str:
     """The format of an image file that is neither JPEG nor PNG, by its first bytes; "": it is none."""
-    head, is_packed = bytes(data[:64]), ctypes.c_int()
-    name = _c.lib.pstk_image_format(head, len(head), ctypes.byref(is_packed))
-    return name.decode() if name and not is_packed.value else ""
+    head, is_packed = bytes(memoryview(data).cast("B")[:64]), ctypes.c_int()
+    name = (_c.lib.pstk_image_format(head, len(head), ctypes.byref(is_packed)) or b"").decode()
+    return "" if is_packed.value or name in _OF_FEW_BYTES else name
 
 
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:

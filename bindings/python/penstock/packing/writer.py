@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import operator
 import os
 import re
@@ -17,11 +18,12 @@ from typing import Any
 from .. import _c, errors, lists, paths
 from ..arguments import is_whole, items, switch, text
 from ..closing import ClosedAtEnd
+from ..catalog import ColumnInfo
 from ..dataset import Dataset
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
 from ..escapes import escaped
-from ..hints import Hints, explained, explains, near_or_all
+from ..hints import Hints, explained, explains, level_outside, near_or_all
 from ..sealed import Sealed
 from .odd_boxes import OddBoxes
 from .schema import LIST_KINDS, Field, Schema, schema_of
@@ -396,9 +398,10 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     tasks (penstock.Task), in the order in which they are given.
 
     Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
-    parts stay, and may be removed after. Side columns that not all parts have are left out, with a warning. overwrite: replace a data set that stands there, by the last step;
-    other files there stay. pack_id: refuse parts that are not of this pack. Two attempts at one task are
-    refused, too. Raises SettingsError, DataSetExistsError, PenstockError.
+    parts stay, and may be removed after. Side columns that not all parts have alike are left out, with a warning.
+    overwrite: replace a data set that stands there, by the last step; other files there stay. pack_id: refuse parts that
+    are not of this pack. Two attempts at one task are refused, too. Raises SettingsError, DataSetExistsError,
+    PenstockError.
     """
     names, where = [os.fsencode(paths.local(part)) for part in items("parts", parts, "a list of paths")], os.fsencode(paths.local(path))
     settings = _c.MergeSettings(size=ctypes.sizeof(_c.MergeSettings), n_parts=len(names), out=where,
@@ -409,21 +412,33 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     _check_place(_c.lib.pstk_merge(ctypes.byref(settings), ctypes.byref(error)), error)
     lost = _lost_columns(list(map(os.fsdecode, names)), os.fsdecode(where))
     if lost:
-        warnings.warn("penstock.merge: " + "; ".join(lost), stacklevel=2)
+        warnings.warn("penstock.merge: " + "; ".join(lost), stacklevel=level_outside())
 
 
 def _lost_columns(parts: Sequence[str], path: str) -> list[str]:
     """Say of each side column of the parts that the merged data set lacks why. A part without samples has none."""
-    seen: dict[str, dict[str, str]] = {}
+    seen: dict[str, dict[ColumnInfo, str]] = {}
     for part in parts:
         with contextlib.suppress(errors.PenstockError), Dataset(part) as data:
             for name, column in data.columns.items():
-                seen.setdefault(name, {}).setdefault(column.dtype, part)
-    if not seen:
+                seen.setdefault(name, {}).setdefault(dataclasses.replace(column, bytes=0), part)
+    try:
+        with Dataset(path) as merged:
+            columns = set(merged.columns)
+    except errors.PenstockError:  # it has no samples, and so no columns
         return []
-    with Dataset(path) as merged:
-        lost = {name: dtypes for name, dtypes in seen.items() if name not in merged.columns}
-    return [f"column {name} is left out: " + (
-                f"its dtype is {' and '.join(f'{dtype} in {part}' for dtype, part in list(dtypes.items())[:2])}; must be the same "
-                "in all parts" if len(dtypes) > 1 else f"not all parts have it, and {next(iter(dtypes.values()))} does")
-            for name, dtypes in lost.items()]
+    return [f"column {name} is left out: {_why_lost(list(kinds.items()))}" for name, kinds in seen.items() if name not in columns]
+
+
+def _why_lost(kinds: list[tuple[ColumnInfo, str]]) -> str:
+    """Why a column is lost that is of these kinds, each with the first part that has it so."""
+    (first, one), (second, other) = kinds[0], kinds[-1]
+    if first == second:
+        return f"not all parts have it, and {one} does"
+    if first.dtype != second.dtype:
+        return f"its dtype is {first.dtype} in {one} and {second.dtype} in {other}; must be the same in all parts"
+    return f"it is {_made_of(first)} in {one} and {_made_of(second)} in {other}; must be the same in all parts"
+
+
+def _made_of(column: ColumnInfo) -> str:
+    return f"the {column.fact} of field {column.field}" if column.fact else "a column that was added"
