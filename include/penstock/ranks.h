@@ -95,7 +95,7 @@ struct pstk_rank_query {
 
     /* The words of the program, for messages. NULL: those of struct pstk_settings. */
 
-    /* begins each message: "--rank"; "": nothing does */
+    /* begins each message about variables: "--rank"; "": nothing does */
     const char *option;
     /* what asks for this search: "--rank auto" */
     const char *automatic;
@@ -125,8 +125,8 @@ struct pstk_found_ranks {
     uint32_t local_rank;
     uint32_t local_world;
     /* 1: the launcher gave each process of this machine cores of its own. This process may use
-     * fewer cores than its cgroup has, or than the process that started it under torchrun, and so
-     * few that those of local_world processes fit */
+     * fewer cores than its cgroup has, or than the process that started it under torchrun or Ray
+     * Train, and so few that those of local_world processes fit */
     uint32_t is_bound;
     /* who says so: "torchrun", "Open MPI", "srun", the name of a library; "alone": nobody */
     char source[32];
@@ -146,7 +146,7 @@ PSTK_API void pstk_use_ranks(const struct pstk_found_ranks *found, struct pstk_s
 PSTK_API int pstk_check_alone(const struct pstk_rank_query *query, struct pstk_error *err);
 
 /* Read a variable of whatever started this process, a whole number of at most nine digits. Returns
- * 1 with *value; 0: it is not set, or empty. EINVAL: other text. borrows. */
+ * 1 with *value; 0: it is not set, or empty. EINVAL: other text. Borrows query and name. */
 PSTK_API int pstk_get_variable(const struct pstk_rank_query *query, const char *name,
                                uint32_t *value, struct pstk_error *err);
 

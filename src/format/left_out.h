@@ -8,7 +8,8 @@
 
 /* Count them, and write a sentence about them, "" where there are none. Only a folder of a format
  * with names has such files. It looks one level deep: at all names at the top, and at a bounded
- * number of those below, which takes milliseconds, so it is done only when somebody asks. */
+ * number of those below. That takes time in proportion to the names at the top, so it is done only
+ * when somebody asks. */
 uint64_t pstk__left_out_find(const struct pstk__source *source, char text[PSTK_LEFT_OUT_SIZE]);
 
 #endif

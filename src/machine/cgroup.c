@@ -160,8 +160,9 @@ static double left_v1(const char *dir)
 
 /* Find the lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
  * container without a cgroup namespace, /proc names a path of the host that does not exist here.
- * The container's own limits are then at the root, which is always read. Cuts up `path`. */
-static double lowest_on_path(const char *mount, char *path, limit_fn limit)
+ * The container's own limits are then at the root, which is always read. is_nearest: find that of
+ * the nearest cgroup that has one. Cuts up `path`. */
+static double find_on_path(const char *mount, char *path, limit_fn limit, int is_nearest)
 {
     double lowest = -1;
     for (;;) {
@@ -170,6 +171,8 @@ static double lowest_on_path(const char *mount, char *path, limit_fn limit)
         double here = n > 0 && (size_t)n < sizeof dir ? limit(dir) : -1;
         if (here >= 0 && (lowest < 0 || here < lowest))
             lowest = here;
+        if (is_nearest && here >= 0)
+            return here;
         char *slash = strrchr(path, '/');
         if (!slash)
             return lowest;
@@ -195,17 +198,19 @@ static int has_word(const char *list, const char *word)
 struct question {
     const char *controller; /* of version 1 */
     limit_fn v1, v2;
+    int is_nearest; /* 1: the nearest cgroup decides, not the lowest limit: of a set of cores */
 };
 
 /* Find the limit under one mount point, root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
-static double limit_at(const char *root, const char *name, const char *path, limit_fn limit)
+static double limit_at(const char *root, const char *name, const char *path, limit_fn limit,
+                       int is_nearest)
 {
     char mount[PATH_SIZE], copy[PATH_SIZE];
     int n = snprintf(mount, sizeof mount, "%s/" CGROUP_DIR "%s%s", root, *name ? "/" : "", name);
     int m = snprintf(copy, sizeof copy, "%s", path);
     if (n < 0 || (size_t)n >= sizeof mount || m < 0 || (size_t)m >= sizeof copy)
         return -1;
-    return lowest_on_path(mount, copy, limit);
+    return find_on_path(mount, copy, limit, is_nearest);
 }
 
 /* Find the limit that one line of /proc/self/cgroup, "id:controllers:path", leads to. */
@@ -218,14 +223,14 @@ static double limit_of_line(const char *root, char *line, const struct question 
     *controllers++ = 0;
     *path++ = 0;
     if (*controllers == 0) /* version 2, mounted as "unified" next to version 1 */
-        return lower(limit_at(root, "", path, question->v2),
-                     limit_at(root, "unified", path, question->v2));
+        return lower(limit_at(root, "", path, question->v2, question->is_nearest),
+                     limit_at(root, "unified", path, question->v2, question->is_nearest));
     if (!has_word(controllers, question->controller))
         return -1;
     /* Version 1 is mounted under the names of all its controllers ("cpu,cpuacct"), with a link for
      * each. */
-    return lower(limit_at(root, question->controller, path, question->v1),
-                 limit_at(root, controllers, path, question->v1));
+    return lower(limit_at(root, question->controller, path, question->v1, question->is_nearest),
+                 limit_at(root, controllers, path, question->v1, question->is_nearest));
 }
 
 /* Find the lowest limit of this process's cgroups, -1 when there is none. */
@@ -247,14 +252,14 @@ static double limit_of_process(const char *root, const struct question *question
 
 double pstk__cgroup_cpus(const char *root)
 {
-    static const struct question question = {"cpu", cpus_v1, cpus_v2};
+    static const struct question question = {"cpu", cpus_v1, cpus_v2, 0};
     double cpus = limit_of_process(root, &question);
     return cpus > 0 ? cpus : 0;
 }
 
 uint64_t pstk__cgroup_cores(const char *root)
 {
-    static const struct question question = {"cpuset", cores_v1, cores_v2};
+    static const struct question question = {"cpuset", cores_v1, cores_v2, 1};
     const double cores = limit_of_process(root, &question);
     return cores > 0 ? (uint64_t)cores : 0;
 }
@@ -274,7 +279,7 @@ static uint64_t machine_memory(const char *root)
 
 uint64_t pstk__cgroup_memory(const char *root)
 {
-    static const struct question question = {"memory", memory_v1, memory_v2};
+    static const struct question question = {"memory", memory_v1, memory_v2, 0};
     uint64_t memory = machine_memory(root);
     double limit = limit_of_process(root, &question);
     /* Version 1 without a limit reports nearly 2^63. */

@@ -13,6 +13,8 @@
 #include "machine/cgroup.h"
 #include "machine/launcher.h"
 
+#define SOURCE_SIZE sizeof((struct pstk_found_ranks *)0)->source
+
 #define MAX_SAID (PSTK__N_LAUNCHERS + PSTK_MAX_KNOWN_RANKS)
 #define TEXT_SIZE 100 /* bytes: names of launchers and variables are short */
 
@@ -305,6 +307,10 @@ static int copy_known(struct pstk__search *search)
     if (query->n_known > PSTK_MAX_KNOWN_RANKS)
         return pstk__fail_setting(search->err, "n_known", query->n_known, "at most %d",
                                   PSTK_MAX_KNOWN_RANKS);
+    if (query->n_known && !query->known)
+        return pstk__fail(search->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "known: value is NULL, and n_known is %u; must be as many",
+                          query->n_known);
     if (query->n_known && size < offsetof(struct pstk_known_ranks, reserved))
         return pstk__fail_setting(search->err, "known_size", size,
                                   "sizeof(struct pstk_known_ranks)");
@@ -312,6 +318,13 @@ static int copy_known(struct pstk__search *search)
         struct pstk_known_ranks *known = &search->known[i];
         memcpy(known, (const char *)query->known + (size_t)size * i,
                size < sizeof *known ? size : sizeof *known);
+        if (!known->source || strlen(known->source) >= SOURCE_SIZE)
+            return pstk__fail(search->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "known: value of source is %s; must be a name of at most %zu bytes",
+                              known->source ? "too long" : "NULL", SOURCE_SIZE - 1);
+        if (known->by > PSTK_KNOWN_BY_LAUNCHER || known->reserved)
+            return pstk__fail(search->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "known: by must be one of enum pstk_known_by, and reserved 0");
         if (known->rank >= known->world ||
             (known->local_world && known->local_rank >= known->local_world))
             return pstk__fail(

@@ -90,7 +90,7 @@ struct pstk__ragged_part {
  *
  * - settings stay what the caller asked for: defaults are filled in outside of them. Where there
  *   are variants, image.ops is the list of this plan's. Pointers to memory of the caller's are NULL
- *   once they are used, and all of them are once the plan has started.
+ *   once they are used, and all but callback.user are once the plan has started.
  * - A part that the kind does not have is 0; the comment above each part names the kinds that have
  *   it. has_pixels is 1 where the image part is complete.
  * - n_worker_passes of the passes are a worker's, at least one; then comes at most one of the

@@ -181,10 +181,14 @@ def a_data_set_among_class_folders_is_named_with_what_to_do(world):
     run("pack", src, out, "--overwrite")  # it is no source of itself
     for command in (("pack", src, world.fresh("own-output-2")), ("info", src)):
         _, err = run(*command, status=2)
-        assert "out holds no images, but the manifest.json of a data set; move it elsewhere" in err, err
+        assert "out holds no images, but a manifest.json, as a data set has; move it elsewhere" in err, err
     _, err = run("pack", out, world.path("own-output-2"), status=2)
     assert f"{out} is a data set already; the Python package packs one anew, penstock.pack(SRC, OUT)" in err, err
     shutil.move(out, world.fresh("own-output-moved"))
+    os.makedirs(world.path("web-app"))
+    write(os.path.join(world.path("web-app"), "manifest.json"), b'{"name": "app"}')
+    _, err = run("pack", world.path("web-app"), world.path("own-output-3"), status=2)
+    assert "holds no images: neither it nor" in err, err
     run("pack", src, world.path("own-output-2"))
     assert "2 classes" in run("info", src)[0] or "classes   2" in run("info", src)[0]
 

@@ -117,6 +117,9 @@ TEST(the_cores_of_a_group_are_those_of_its_list)
     }
     CHECK(put("sys/fs/cgroup/a/cpuset.cpus.effective", "0-15\n")); /* b has none of its own */
     CHECK_EQ(pstk__cgroup_cores(root), 16);
+    CHECK(put("sys/fs/cgroup/a/cpuset.cpus.effective", "0-3\n"));
+    CHECK(put("sys/fs/cgroup/a/b/cpuset.cpus.effective", "4-11\n")); /* a partition of its own */
+    CHECK_EQ(pstk__cgroup_cores(root), 8);
     CHECK(put("proc/self/cgroup", "4:cpu,cpuset:/job\n2:memory:/job\n"));
     CHECK(put("sys/fs/cgroup/cpuset/job/cpuset.cpus", "0,2\n"));
     CHECK_EQ(pstk__cgroup_cores(root), 2);

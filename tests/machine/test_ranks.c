@@ -268,6 +268,15 @@ TEST(structs_of_another_version_are_taken)
     query.n_known = 2;
     query.known_size = sizeof known[0];
     CHECK_STR(ask(&query), "1 of 4, 1 of 2: a");
+    known[0].now.by = 77;
+    CHECK_STR(ask(&query), "known: by must be one of enum pstk_known_by, and reserved 0");
+    known[0].now.source = NULL;
+    CHECK_STR(ask(&query), "known: value of source is NULL; must be a name of at most 31 bytes");
+    known[0].now.source = "a library whose name has 32 bytes";
+    CHECK_STR(ask(&query),
+              "known: value of source is too long; must be a name of at most 31 bytes");
+    query.known = NULL;
+    CHECK_STR(ask(&query), "known: value is NULL, and n_known is 2; must be as many");
     query.size = 0;
     CHECK_STR(ask(&query), "query: size must be sizeof(struct pstk_rank_query)");
 }

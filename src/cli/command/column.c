@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* column: add a side column to a data set, or remove one. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 static int report(const struct column *column)
 {
     struct pstk_dataset *dataset;
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_column_info added = {.size = sizeof added};
     struct pstk_error err;
     char n[UNIT_SIZE], bytes[UNIT_SIZE];

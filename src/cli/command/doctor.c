@@ -455,8 +455,8 @@ static int print_json(const struct doctor *doctor)
     return json_print(object, status_of_both(doctor));
 }
 
-/* Return what lies on a disk, into `place` unless it is `path` itself: a pattern's files lie in a
- * folder. NULL with errno: there is neither. */
+/* Return `path` if it exists; else, of a pattern of files, the folder before its first wildcard,
+ * written to `place`. NULL with errno: there is no such folder. */
 static const char *find_place(const char *path, char place[PATH_MAX])
 {
     if (access(path, F_OK) == 0)

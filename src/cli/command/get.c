@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* get: write one field of one record, raw, to standard output. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static int find_field(const struct pstk_dataset *dataset, uint32_t n_fields, con
 static int get(struct pstk_dataset *dataset, const char *path, const char *id_text,
                const char *name)
 {
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_error err;
     uint64_t id, size;
     void *data;

@@ -2,6 +2,7 @@
 #include "command/labels.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static int count_all(struct labels *labels, const char *path, const struct field
 int labels_count(struct labels *labels, const char *path, const struct fields *fields,
                  const struct pstk_dataset *dataset, struct pstk_error *err)
 {
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_field field;
     *labels = (struct labels){.field = LABELS_NONE};
     int r = pstk_dataset_get_info(dataset, &info);
@@ -112,7 +113,7 @@ int labels_count(struct labels *labels, const char *path, const struct fields *f
 
 void labels_print(const struct labels *labels, const struct pstk_dataset *dataset, int all)
 {
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     char n[UNIT_SIZE];
     if (pstk_dataset_get_info(dataset, &info) < 0 || info.n_names == 0)
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge: join the parts that several packs wrote into one data set. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static void report_all_lost(const char *const *parts, uint32_t n_parts,
 static int report(const char *out, const char *const *parts, uint32_t n_parts, double seconds,
                   int json)
 {
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_dataset *dataset;
     struct pstk_error err;
     char n[UNIT_SIZE], shards[UNIT_SIZE], time[UNIT_SIZE];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command/passthrough.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "names.h"
@@ -82,7 +83,7 @@ static int find_in_field(struct passthrough *passthrough, struct pstk_dataset *d
 int passthrough_find(struct passthrough *passthrough, struct pstk_dataset *dataset,
                      struct pstk_error *err)
 {
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_field field;
     int r = pstk_dataset_get_info(dataset, &info);
     interrupt_install();

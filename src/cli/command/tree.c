@@ -327,8 +327,8 @@ static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t
         return 0;
     }
     if (empty && has_manifest(fd, empty))
-        return message_usage("the class folder %s holds no images, but the manifest.json of a data "
-                             "set; move it elsewhere (it would be a class of its own)",
+        return message_usage("the class folder %s holds no images, but a manifest.json, as a data "
+                             "set has; move it elsewhere (it would be a class of its own)",
                              empty);
     if (empty)
         return message_usage("the class folder %s holds %s; remove it, or fill it with JPEG or PNG "
@@ -371,7 +371,8 @@ static int refuse_empty(const struct tree *tree, const char *root)
                              root, formats_text(&tree->foreign, formats), hidden);
     if (is_known(root, &err))
         return message_usage("%s", err.message);
-    if (output_stands(root))
+    const char *format = pstk_find_format(root, NULL);
+    if (format && strcmp(format, "pstk") == 0)
         return message_usage("%s is a data set already; the Python package packs one anew, "
                              "penstock.pack(SRC, OUT)",
                              root);

@@ -60,8 +60,8 @@ static int check_class(const struct pstk__folder_walk *walk, const char *name,
         return 0;
     if (has_manifest(walk, name))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "the class folder %s/%s holds no images, but the manifest.json of a data "
-                          "set; move it elsewhere (it would be a class of its own)",
+                          "the class folder %s/%s holds no images, but a manifest.json, as a data "
+                          "set has; move it elsewhere (it would be a class of its own)",
                           walk->root, shown);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "the class folder %s/%s holds no images; remove it, or fill it with JPEG or "
