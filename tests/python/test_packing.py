@@ -561,7 +561,7 @@ class Forms(Case):
             self.assertEqual((made.schema["x"].kind, caught.filename), ("bytes", __file__))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                quiet([{"x": b"P1 is no picture"}, {"x": memoryview(b"text")}], self.path(), overwrite=True)
+                quiet([{"x": b"P1 is no picture"}, {"x": memoryview(b"text")}, {"x": memoryview(b"text")[::2]}, {"x": bytearray(b"ab")}], self.path(), overwrite=True)
                 quiet([{"x": value} for value in values], self.path(), schema={"x": "bytes"}, overwrite=True)
                 quiet([{"x": value} for value in (*values, b"no image")], self.path(), overwrite=True)
                 made = quiet([{"x": image.open(io.BytesIO(value)).convert("RGB")} for value in values], self.path(), overwrite=True)

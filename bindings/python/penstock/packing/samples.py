@@ -148,7 +148,8 @@ def images_kept_as_bytes(schema: Mapping[str, Field], records: Sequence[Mapping[
 
 def _other_image_format(data: Any) -> str:
     """The format of an image file that is neither JPEG nor PNG, by its first bytes; "": it is none."""
-    head, is_packed = bytes(memoryview(data).cast("B")[:64]), ctypes.c_int()
+    view, is_packed = memoryview(data), ctypes.c_int()
+    head = bytes(view.cast("B")[:64]) if view.c_contiguous else view.tobytes()[:64]
     name = (_c.lib.pstk_image_format(head, len(head), ctypes.byref(is_packed)) or b"").decode()
     return "" if is_packed.value or name in _OF_FEW_BYTES else name
 
