@@ -194,7 +194,7 @@ void pstk_annotations_close(struct pstk_annotations **out)
     for (uint64_t i = 0; i < a->info.n_names; i++)
         free(a->classes[i].name);
     for (uint32_t i = 0; i < PSTK__ANNOTATIONS_FIELDS; i++)
-        pstk__growing_close(&a->values[i]);
+        pstk__bytes_free(&a->values[i]);
     free(a->images);
     free(a->classes);
     free(a->path);
@@ -260,21 +260,21 @@ int pstk_annotations_read(struct pstk_annotations *a, uint64_t i, struct pstk_va
         return pstk__fail_setting(err, "n_values", n_values, "%u, one for each field",
                                   a->info.n_fields);
     for (uint32_t f = 0; f < n_values; f++) {
-        pstk__growing_clear(&a->values[f]);
+        pstk__bytes_clear(&a->values[f]);
         a->pixels[f] = (struct pstk_pixels){.height = 0};
     }
     const int r = a->entry->read(a, i, err);
     if (r < 0)
         return r;
     for (uint32_t f = 0; f < n_values; f++) {
-        const struct pstk__growing *value = &a->values[f];
+        const struct pstk__bytes *value = &a->values[f];
         if (value->failed)
             return pstk__annotations_no_memory(err);
         if (value->size > MAX_FIELD_SIZE)
             return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_RECORD,
                               "field %s: %llu bytes; must be at most %u", a->fields[f].name,
                               (unsigned long long)value->size, MAX_FIELD_SIZE);
-        values[f] = (struct pstk_value){.data = value->at ? value->at : (const uint8_t *)"",
+        values[f] = (struct pstk_value){.data = value->data ? value->data : (const uint8_t *)"",
                                         .size = value->size};
     }
     return 0;

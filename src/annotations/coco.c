@@ -133,9 +133,9 @@ struct coco {
     uint64_t n_keypoints; /* of an object; 0: none has any */
     char *text;           /* owned; of the annotation that is read */
     uint64_t text_room;
-    struct pstk__growing captions; /* of the image that is read, each with its 0 */
-    struct pstk__growing items;    /* struct pstk_list_item of them */
-    int32_t at[N_VALUES];          /* field of a value; -1: there is none */
+    struct pstk__bytes captions; /* of the image that is read, each with its 0 */
+    struct pstk__bytes items;    /* struct pstk_list_item of them */
+    int32_t at[N_VALUES];        /* field of a value; -1: there is none */
     struct pstk__panoptic panoptic;
 };
 
@@ -237,7 +237,7 @@ static int note_entry(struct pstk_annotations *a, const struct pstk__coco_locati
                           .kind = (uint8_t)kind_of(object)};
     uint32_t n;
     int r = 0;
-    pstk__growing_clear(&a->values[0]); /* only to check the runs */
+    pstk__bytes_clear(&a->values[0]); /* only to check the runs */
     if (object->counts)
         r = pstk__coco_runs(location, object, &a->values[0], &n);
     if (r == 0)
@@ -635,7 +635,7 @@ static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_s
 /* ---- the values of an image ------------------------------------------------------------------ */
 
 /* Where value v is appended; only of fields that there are. */
-static struct pstk__growing *value_at(struct pstk_annotations *a, enum value v)
+static struct pstk__bytes *value_at(struct pstk_annotations *a, enum value v)
 {
     const struct coco *coco = a->state;
     return &a->values[coco->at[v]];
@@ -645,13 +645,12 @@ static void put_polygons(struct pstk_annotations *a, json_t *polygons)
 {
     size_t p, i;
     json_t *polygon, *value;
-    pstk__growing_add_u32(value_at(a, OBJECT_POLYGONS), (uint32_t)json_array_size(polygons));
+    pstk__bytes_u32(value_at(a, OBJECT_POLYGONS), (uint32_t)json_array_size(polygons));
     json_array_foreach(polygons, p, polygon)
     {
-        pstk__growing_add_u32(value_at(a, POLYGON_POINTS),
-                              (uint32_t)(json_array_size(polygon) / 2));
+        pstk__bytes_u32(value_at(a, POLYGON_POINTS), (uint32_t)(json_array_size(polygon) / 2));
         json_array_foreach(polygon, i, value)
-            pstk__growing_add_f32(value_at(a, POINTS), json_number_value(value));
+            pstk__bytes_f32(value_at(a, POINTS), json_number_value(value));
     }
 }
 
@@ -669,7 +668,7 @@ static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_
                                object->height, object->width, image->height, image->width,
                                image->id);
     const int r = object->counts ? pstk__coco_runs(location, object, value_at(a, RUNS), &n) : 0;
-    pstk__growing_add_u32(value_at(a, OBJECT_RUNS), n);
+    pstk__bytes_u32(value_at(a, OBJECT_RUNS), n);
     return r;
 }
 
@@ -677,7 +676,7 @@ static void put_keypoints(struct pstk_annotations *a, json_t *list)
 {
     const struct coco *coco = a->state;
     for (size_t i = 0; i < 3 * coco->n_keypoints; i++) /* an object without any has zeros */
-        pstk__growing_add_f32(value_at(a, KEYPOINTS), json_number_value(json_array_get(list, i)));
+        pstk__bytes_f32(value_at(a, KEYPOINTS), json_number_value(json_array_get(list, i)));
 }
 
 /* Append what objects and segments have. */
@@ -687,12 +686,12 @@ static void put_thing(struct pstk_annotations *a, const struct pstk__annotated_i
     const double *box = object->box;
     const double corners[4] = {box[0], box[1], box[0] + box[2], box[1] + box[3]};
     for (int i = 0; i < 4; i++)
-        pstk__growing_add_f32(value_at(a, BOXES), box[i]);
+        pstk__bytes_f32(value_at(a, BOXES), box[i]);
     pstk__annotations_count_box(a, image, corners);
-    pstk__growing_add_i64(value_at(a, LABELS), label);
-    pstk__growing_add_i64(value_at(a, CATEGORY_ID), object->category);
-    pstk__growing_add_f64(value_at(a, AREA), object->area);
-    pstk__growing_add_u8(value_at(a, ISCROWD), object->is_crowd);
+    pstk__bytes_i64(value_at(a, LABELS), label);
+    pstk__bytes_i64(value_at(a, CATEGORY_ID), object->category);
+    pstk__bytes_f64(value_at(a, AREA), object->area);
+    pstk__bytes_u8(value_at(a, ISCROWD), object->is_crowd);
 }
 
 static int put_object(struct pstk_annotations *a, const struct pstk__coco_location *location,
@@ -701,7 +700,7 @@ static int put_object(struct pstk_annotations *a, const struct pstk__coco_locati
 {
     const struct coco *coco = a->state;
     put_thing(a, image, object, entry->category);
-    pstk__growing_add_i64(value_at(a, ANNOTATION_ID), object->id);
+    pstk__bytes_i64(value_at(a, ANNOTATION_ID), object->id);
     if (coco->n_keypoints)
         put_keypoints(a, object->keypoints);
     return coco->has_segmentation ? put_segmentation(a, location, image, object) : 0;
@@ -739,10 +738,10 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_loca
         if (!found)
             return fail_changed(a, entry, location->err);
         put_thing(a, image, &segment, found - a->classes);
-        pstk__growing_add_i64(value_at(a, SEGMENT), (int64_t)i + 1);
-        pstk__growing_add_i64(value_at(a, SEGMENT_ID), segment.id);
+        pstk__bytes_i64(value_at(a, SEGMENT), (int64_t)i + 1);
+        pstk__bytes_i64(value_at(a, SEGMENT_ID), segment.id);
         if (coco->at[ISTHING] >= 0)
-            pstk__growing_add_u8(value_at(a, ISTHING), (uint8_t)found->is_thing);
+            pstk__bytes_u8(value_at(a, ISTHING), (uint8_t)found->is_thing);
         pstk__panoptic_add(&coco->panoptic, segment.id, (uint64_t)(found - a->classes));
     }
     return pstk__panoptic_put(&coco->panoptic, a, image, object->mask, masks, location->err);
@@ -777,7 +776,7 @@ static int put_entry(struct pstk_annotations *a, const struct pstk__annotated_im
         (object.segments ? object.image : object.id) != entry->id)
         r = fail_changed(a, entry, err);
     else if (coco->kind == CAPTION)
-        pstk__growing_add(&coco->captions, object.caption, strlen(object.caption) + 1);
+        pstk__bytes_put(&coco->captions, object.caption, strlen(object.caption) + 1);
     else if (coco->kind == PANOPTIC)
         r = put_segments(a, &location, image, entry, &object);
     else
@@ -799,21 +798,21 @@ static int put_nothing(struct pstk_annotations *a, const struct pstk__annotated_
 static int put_captions(struct pstk_annotations *a, uint64_t n, struct pstk_error *err)
 {
     struct coco *coco = a->state;
-    const char *text = (const char *)coco->captions.at;
+    const char *text = (const char *)coco->captions.data;
     void *list;
     uint64_t size;
     for (uint64_t i = 0; i < n && !coco->captions.failed; i++) {
         const struct pstk_list_item item = {.data = text, .size = strlen(text)};
-        pstk__growing_add(&coco->items, &item, sizeof item);
+        pstk__bytes_put(&coco->items, &item, sizeof item);
         text += item.size + 1;
     }
     if (coco->items.failed || coco->captions.failed)
         return pstk__annotations_no_memory(err);
     const int r =
-        pstk_list_build(PSTK_FIELD_UTF8_LIST, (const void *)coco->items.at, n, &list, &size, err);
+        pstk_list_build(PSTK_FIELD_UTF8_LIST, (const void *)coco->items.data, n, &list, &size, err);
     if (r < 0)
         return r;
-    pstk__growing_add(value_at(a, CAPTIONS), list, size);
+    pstk__bytes_put(value_at(a, CAPTIONS), list, size);
     pstk_free(list);
     return 0;
 }
@@ -822,11 +821,11 @@ static int coco_read(struct pstk_annotations *a, uint64_t i, struct pstk_error *
 {
     struct coco *coco = a->state;
     const struct pstk__annotated_image *image = &a->images[i];
-    pstk__growing_clear(&coco->captions);
-    pstk__growing_clear(&coco->items);
+    pstk__bytes_clear(&coco->captions);
+    pstk__bytes_clear(&coco->items);
     pstk__panoptic_clear(&coco->panoptic);
-    pstk__growing_add_i64(value_at(a, IMAGE_ID), image->id);
-    pstk__growing_add(value_at(a, FILE_NAME), image->file, strlen(image->file));
+    pstk__bytes_i64(value_at(a, IMAGE_ID), image->id);
+    pstk__bytes_put(value_at(a, FILE_NAME), image->file, strlen(image->file));
     for (uint64_t e = 0; e < image->n; e++) {
         const int r = put_entry(a, image, &coco->entries[image->first + e], err);
         if (r < 0)
@@ -843,8 +842,8 @@ static void coco_close(struct pstk_annotations *a)
     if (!coco)
         return;
     pstk__json_stream_close(&coco->stream);
-    pstk__growing_close(&coco->captions);
-    pstk__growing_close(&coco->items);
+    pstk__bytes_free(&coco->captions);
+    pstk__bytes_free(&coco->items);
     pstk__panoptic_close(&coco->panoptic);
     free(coco->entries);
     free(coco->text);

@@ -418,7 +418,7 @@ int pstk__coco_segment(const struct pstk__coco_location *location,
 
 /* Append the runs of a list. */
 static int add_listed(const struct pstk__coco_location *location, json_t *list,
-                      struct pstk__growing *runs)
+                      struct pstk__bytes *runs)
 {
     char text[40];
     size_t i;
@@ -430,14 +430,14 @@ static int add_listed(const struct pstk__coco_location *location, json_t *list,
             return pstk__coco_fail(location,
                                    "segmentation.counts: run %zu is %s; must be 0 to 4294967295", i,
                                    shown(value, text));
-        pstk__growing_add_u32(runs, (uint32_t)run);
+        pstk__bytes_u32(runs, (uint32_t)run);
     }
     return 0;
 }
 
 /* Append the runs of a compressed text. */
 static int add_compressed(const struct pstk__coco_location *location, json_t *text,
-                          struct pstk__growing *runs)
+                          struct pstk__bytes *runs)
 {
     const size_t size = json_string_length(text);
     struct pstk_error err;
@@ -452,24 +452,24 @@ static int add_compressed(const struct pstk__coco_location *location, json_t *te
     if (r < 0)
         r = pstk__coco_fail(location, "segmentation.%s", err.message);
     else
-        pstk__growing_add(runs, counts, n * sizeof *counts);
+        pstk__bytes_put(runs, counts, n * sizeof *counts);
     free(counts);
     return r;
 }
 
 /* Add up the runs from byte `at` on, until the sum is above `most`. */
-static uint64_t sum_of(const struct pstk__growing *runs, uint64_t at, uint64_t most)
+static uint64_t sum_of(const struct pstk__bytes *runs, uint64_t at, uint64_t most)
 {
     uint64_t sum = 0;
     for (uint32_t run; at < runs->size && sum <= most; at += sizeof run) {
-        memcpy(&run, runs->at + at, sizeof run);
+        memcpy(&run, runs->data + at, sizeof run);
         sum += run;
     }
     return sum;
 }
 
 int pstk__coco_runs(const struct pstk__coco_location *location,
-                    const struct pstk__coco_object *object, struct pstk__growing *runs, uint32_t *n)
+                    const struct pstk__coco_object *object, struct pstk__bytes *runs, uint32_t *n)
 {
     const uint64_t before = runs->size, wanted = (uint64_t)object->height * object->width;
     const int r = json_is_array(object->counts) ? add_listed(location, object->counts, runs)

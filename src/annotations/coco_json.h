@@ -10,7 +10,7 @@
 
 #include <penstock/types.h>
 
-#include "annotations/growing.h"
+#include "base/bytes.h"
 
 /* Where a value is in the file, for messages. */
 struct pstk__coco_location {
@@ -67,8 +67,7 @@ int pstk__coco_segment(const struct pstk__coco_location *location,
 /* Append the runs of an object's counts, as u32, and check that they add up to their size. *n
  * becomes their number. 0, EBADMSG or ENOMEM. */
 int pstk__coco_runs(const struct pstk__coco_location *location,
-                    const struct pstk__coco_object *object, struct pstk__growing *runs,
-                    uint32_t *n);
+                    const struct pstk__coco_object *object, struct pstk__bytes *runs, uint32_t *n);
 /* Fail at a location, over a member. Returns EBADMSG. */
 int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -33,7 +33,7 @@ static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_loc
                     const struct use *use)
 {
     uint64_t n = panoptic->uses.size / sizeof *use, low = 0, high = n;
-    struct use *uses = (void *)panoptic->uses.at;
+    struct use *uses = (void *)panoptic->uses.data;
     while (low < high) {
         const uint64_t middle = (low + high) / 2;
         if (uses[middle].category == use->category)
@@ -47,9 +47,9 @@ static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_loc
         return pstk__coco_fail(location,
                                "the segments have too many categories; must be at most %d",
                                PSTK__PANOPTIC_CLASSES);
-    if (!pstk__growing_get(&panoptic->uses, sizeof *use))
+    if (!pstk__bytes_room(&panoptic->uses, sizeof *use))
         return pstk__annotations_no_memory(location->err);
-    uses = (void *)panoptic->uses.at;
+    uses = (void *)panoptic->uses.data;
     memmove(uses + low + 1, uses + low, (n - low) * sizeof *use);
     uses[low] = *use;
     return 0;
@@ -74,13 +74,13 @@ static void sort_segments(struct pstk__panoptic *panoptic)
 {
     const uint64_t n = panoptic->segments.size / sizeof(struct pstk__segment);
     if (n > 1)
-        qsort(panoptic->segments.at, n, sizeof(struct pstk__segment), compare_ids);
+        qsort(panoptic->segments.data, n, sizeof(struct pstk__segment), compare_ids);
 }
 
 static int refuse_twice(const struct pstk__panoptic *panoptic,
                         const struct pstk__coco_location *location)
 {
-    const struct pstk__segment *segments = (const void *)panoptic->segments.at;
+    const struct pstk__segment *segments = (const void *)panoptic->segments.data;
     for (uint64_t i = 1; i < panoptic->segments.size / sizeof *segments; i++)
         if (segments[i].id == segments[i - 1].id)
             return pstk__coco_fail(location,
@@ -127,7 +127,7 @@ int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco
 static int check_uses(const struct pstk__panoptic *panoptic, const struct pstk_annotations *a,
                       struct pstk_error *err)
 {
-    const struct use *uses = (const void *)panoptic->uses.at;
+    const struct use *uses = (const void *)panoptic->uses.data;
     uint64_t c = 0;
     for (uint64_t i = 0; i < panoptic->uses.size / sizeof *uses; i++) {
         while (c < a->info.n_names && a->classes[c].id < uses[i].category)
@@ -181,7 +181,7 @@ int pstk__panoptic_begin(struct pstk__panoptic *panoptic, const struct pstk_anno
 
 void pstk__panoptic_clear(struct pstk__panoptic *panoptic)
 {
-    pstk__growing_clear(&panoptic->segments);
+    pstk__bytes_clear(&panoptic->segments);
 }
 
 void pstk__panoptic_add(struct pstk__panoptic *panoptic, int64_t id, uint64_t label)
@@ -189,7 +189,7 @@ void pstk__panoptic_add(struct pstk__panoptic *panoptic, int64_t id, uint64_t la
     const uint64_t n = panoptic->segments.size / sizeof(struct pstk__segment);
     const struct pstk__segment added = {
         .id = (uint32_t)id, .number = (uint32_t)n + 1, .label = (uint32_t)label};
-    pstk__growing_add(&panoptic->segments, &added, sizeof added);
+    pstk__bytes_put(&panoptic->segments, &added, sizeof added);
 }
 
 /* Decode the bytes of a PNG file, and check its size. */
@@ -199,7 +199,7 @@ static int decode_mask(const struct pstk__panoptic *panoptic, struct pstk__panop
 {
     struct pstk_error own;
     pstk_error_init(&own, sizeof own);
-    const int r = pstk__panoptic_mask_read(mask, panoptic->file.at, panoptic->file.size, &own);
+    const int r = pstk__panoptic_mask_read(mask, panoptic->file.data, panoptic->file.size, &own);
     if (r < 0)
         return pstk__fail(err, r, PSTK_STAGE_DECODE, "%.300s: the mask of image %" PRId64 ": %s",
                           path, image->id, own.message);
@@ -237,7 +237,7 @@ int pstk__panoptic_put(struct pstk__panoptic *panoptic, struct pstk_annotations 
                        const uint32_t fields[2], struct pstk_error *err)
 {
     sort_segments(panoptic);
-    struct pstk__panoptic_mask mask = {.segments = (const void *)panoptic->segments.at,
+    struct pstk__panoptic_mask mask = {.segments = (const void *)panoptic->segments.data,
                                        .n = panoptic->segments.size / sizeof(struct pstk__segment),
                                        .label_size = panoptic->label_size,
                                        .numbers = &a->values[fields[0]],
@@ -266,8 +266,8 @@ int pstk__panoptic_put(struct pstk__panoptic *panoptic, struct pstk_annotations 
 
 void pstk__panoptic_close(struct pstk__panoptic *panoptic)
 {
-    pstk__growing_close(&panoptic->uses);
-    pstk__growing_close(&panoptic->segments);
-    pstk__growing_close(&panoptic->file);
+    pstk__bytes_free(&panoptic->uses);
+    pstk__bytes_free(&panoptic->segments);
+    pstk__bytes_free(&panoptic->file);
     free(panoptic->folder);
 }

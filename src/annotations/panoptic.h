@@ -16,11 +16,11 @@
 
 /* Closed when all zero. */
 struct pstk__panoptic {
-    char *folder;                  /* owned; of the PNG files */
-    struct pstk__growing uses;     /* struct use: the categories of segments, by id */
-    struct pstk__growing segments; /* struct pstk__segment of the image that is read, */
-    struct pstk__growing file;     /* and the bytes of its PNG file */
-    uint32_t label_size;           /* bytes of a class in the class mask: 1 or 2 */
+    char *folder;                /* owned; of the PNG files */
+    struct pstk__bytes uses;     /* struct use: the categories of segments, by id */
+    struct pstk__bytes segments; /* struct pstk__segment of the image that is read, */
+    struct pstk__bytes file;     /* and the bytes of its PNG file */
+    uint32_t label_size;         /* bytes of a class in the class mask: 1 or 2 */
 };
 
 /* The first reading: check an annotation's segments, and note the categories of good ones. *n

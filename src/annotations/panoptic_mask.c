@@ -55,8 +55,8 @@ static void take_rows(void *user, const uint8_t *rows, uint64_t stride, uint32_t
 {
     struct pstk__panoptic_mask *mask = user;
     for (uint32_t y = 0; y < n_rows; y++, rows += stride, mask->n_rows++) {
-        uint8_t *numbers = pstk__growing_get(mask->numbers, 2 * (uint64_t)mask->width);
-        uint8_t *labels = pstk__growing_get(mask->labels, (uint64_t)mask->label_size * mask->width);
+        uint8_t *numbers = pstk__bytes_room(mask->numbers, 2 * (uint64_t)mask->width);
+        uint8_t *labels = pstk__bytes_room(mask->labels, (uint64_t)mask->label_size * mask->width);
         if (numbers && labels)
             put_row(mask, rows, numbers, labels);
     }
@@ -121,8 +121,8 @@ int pstk__panoptic_mask_read(struct pstk__panoptic_mask *mask, const void *data,
 void pstk__panoptic_mask_fill(const struct pstk__panoptic_mask *mask)
 {
     const uint64_t n = (uint64_t)mask->width * mask->height;
-    uint8_t *numbers = pstk__growing_get(mask->numbers, 2 * n);
-    uint8_t *labels = pstk__growing_get(mask->labels, mask->label_size * n);
+    uint8_t *numbers = pstk__bytes_room(mask->numbers, 2 * n);
+    uint8_t *labels = pstk__bytes_room(mask->labels, mask->label_size * n);
     if (numbers)
         memset(numbers, 0, 2 * n);
     if (labels)

@@ -10,7 +10,7 @@
 
 #include <penstock/types.h>
 
-#include "annotations/growing.h"
+#include "base/bytes.h"
 
 #define PSTK__MAX_SEGMENTS 65535 /* of an image: numbers are u16, and 0 is none of them */
 
@@ -24,8 +24,8 @@ struct pstk__panoptic_mask {
     const struct pstk__segment *segments; /* borrowed; by id, no id twice, none of 0 */
     uint64_t n;
     uint32_t label_size;            /* bytes of a class: 1 or 2 */
-    struct pstk__growing *numbers;  /* u16 are appended, 0 for pixels without a segment, */
-    struct pstk__growing *labels;   /* and classes, the largest number for such pixels */
+    struct pstk__bytes *numbers;    /* u16 are appended, 0 for pixels without a segment, */
+    struct pstk__bytes *labels;     /* and classes, the largest number for such pixels */
     uint32_t width, height;         /* of the file; set by read */
     struct pstk__segment none;      /* set by read */
     const struct pstk__segment *at; /* of the pixel before */

@@ -9,7 +9,7 @@
 
 #include <penstock/annotations.h>
 
-#include "annotations/growing.h"
+#include "base/bytes.h"
 
 /* Name of the image field, which the values belong to. */
 #define PSTK__ANNOTATIONS_IMAGE "jpg"
@@ -63,9 +63,9 @@ struct pstk_annotations {
     struct pstk__annotated_image *images;    /* owned; info.n_images, and room for more */
     struct pstk__annotations_class *classes; /* owned; info.n_names, and room for more */
     struct pstk_field fields[PSTK__ANNOTATIONS_FIELDS];
-    struct pstk__growing values[PSTK__ANNOTATIONS_FIELDS]; /* of the image that was read last, */
-    struct pstk_pixels pixels[PSTK__ANNOTATIONS_FIELDS];   /* and size and depth of those that are
-                                                              pixels; else height is 0 */
+    struct pstk__bytes values[PSTK__ANNOTATIONS_FIELDS]; /* of the image that was read last, */
+    struct pstk_pixels pixels[PSTK__ANNOTATIONS_FIELDS]; /* and size and depth of those that are
+                                                            pixels; else height is 0 */
     struct pstk_annotations_info info;
 };
 

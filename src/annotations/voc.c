@@ -48,11 +48,11 @@ static const struct {
 struct voc {
     char **stems; /* owned; names of the XML files without .xml, one for each image */
     uint64_t n;
-    double offset;              /* subtracted from xmin and ymin */
-    struct pstk__growing bytes; /* of the file that is read */
-    struct pstk__growing items; /* struct pstk_list_item of the poses */
-    uint64_t n_masks[N_MASKS];  /* images that have one */
-    int32_t mask_at[N_MASKS];   /* field; -1: none */
+    double offset;             /* subtracted from xmin and ymin */
+    struct pstk__bytes bytes;  /* of the file that is read */
+    struct pstk__bytes items;  /* struct pstk_list_item of the poses */
+    uint64_t n_masks[N_MASKS]; /* images that have one */
+    int32_t mask_at[N_MASKS];  /* field; -1: none */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static int parse_image(struct pstk_annotations *a, const char *stem, struct pstk
     int r = make_path(path, a, "Annotations", stem, ".xml", err);
     if (r == 0)
         r = pstk__whole_file_read(&voc->bytes, path, MAX_TEXT, err);
-    return r < 0 ? r : pstk__voc_parse(file, path, voc->bytes.at, voc->bytes.size, err);
+    return r < 0 ? r : pstk__voc_parse(file, path, voc->bytes.data, voc->bytes.size, err);
 }
 
 /* ---- which images ---------------------------------------------------------------------------- */
@@ -277,7 +277,7 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
                         err);
     if (r == 0)
         r = pstk__whole_file_read(&voc->bytes, path, MAX_TEXT, err);
-    const char *at = voc->bytes.size ? (const char *)voc->bytes.at : "";
+    const char *at = voc->bytes.size ? (const char *)voc->bytes.data : "";
     const char *end = at + voc->bytes.size;
     if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         at += 3; /* the byte order mark that Windows' programs write */
@@ -473,7 +473,7 @@ static int voc_open(struct pstk_annotations *a, const struct pstk_annotations_se
 
 /* ---- the values of an image ------------------------------------------------------------------ */
 
-static int put_list(struct pstk__growing *value, uint32_t kind, const struct pstk_list_item *items,
+static int put_list(struct pstk__bytes *value, uint32_t kind, const struct pstk_list_item *items,
                     uint64_t n, struct pstk_error *err)
 {
     void *list;
@@ -481,7 +481,7 @@ static int put_list(struct pstk__growing *value, uint32_t kind, const struct pst
     const int r = pstk_list_build(kind, items, n, &list, &size, err);
     if (r < 0)
         return r;
-    pstk__growing_add(value, list, size);
+    pstk__bytes_put(value, list, size);
     pstk_free(list);
     return 0;
 }
@@ -508,13 +508,13 @@ static int put_object(struct pstk_annotations *a, const struct pstk__annotated_i
                           "%.200s changed while it was read: the class %.100s is new", a->path,
                           object->name);
     for (int i = 0; i < 4; i++)
-        pstk__growing_add_f32(&a->values[BOXES], corners[i]);
+        pstk__bytes_f32(&a->values[BOXES], corners[i]);
     pstk__annotations_count_box(a, image, corners);
     a->info.n_from_zero += voc->offset == 1 && is_from_zero(object->box);
-    pstk__growing_add_i64(&a->values[LABELS], (int64_t)label);
-    pstk__growing_add_u8(&a->values[DIFFICULT], object->difficult);
-    pstk__growing_add_u8(&a->values[TRUNCATED], object->truncated);
-    pstk__growing_add(&voc->items, &pose, sizeof pose);
+    pstk__bytes_i64(&a->values[LABELS], (int64_t)label);
+    pstk__bytes_u8(&a->values[DIFFICULT], object->difficult);
+    pstk__bytes_u8(&a->values[TRUNCATED], object->truncated);
+    pstk__bytes_put(&voc->items, &pose, sizeof pose);
     return 0;
 }
 
@@ -525,17 +525,17 @@ static int put_masks(struct pstk_annotations *a, const char *stem, struct pstk_e
         char path[MAX_PATH];
         if (voc->mask_at[m] < 0)
             continue;
-        struct pstk__growing *value = &a->values[voc->mask_at[m]];
+        struct pstk__bytes *value = &a->values[voc->mask_at[m]];
         const int is_list = a->fields[voc->mask_at[m]].kind == PSTK_FIELD_MASK_LIST;
         const int n = !is_list || has_mask(a, m, stem);
         int r = n ? make_path(path, a, masks[m].folder, stem, ".png", err) : 0;
         if (n && r == 0)
             r = pstk__whole_file_read(&voc->bytes, path, MAX_MASK, err);
-        const struct pstk_list_item item = {.data = voc->bytes.at, .size = voc->bytes.size};
+        const struct pstk_list_item item = {.data = voc->bytes.data, .size = voc->bytes.size};
         if (r == 0 && is_list)
             r = put_list(value, PSTK_FIELD_MASK_LIST, &item, (uint64_t)n, err);
         else if (r == 0)
-            pstk__growing_add(value, voc->bytes.at, voc->bytes.size);
+            pstk__bytes_put(value, voc->bytes.data, voc->bytes.size);
         if (r < 0)
             return r;
     }
@@ -549,14 +549,14 @@ static int put_image(struct pstk_annotations *a, uint64_t i, const struct pstk__
     const struct pstk__annotated_image *image = &a->images[i];
     const char *name = strchr(image->file, '/') + 1;
     int r = 0;
-    pstk__growing_add(&a->values[FILE_NAME], name, strlen(name));
-    pstk__growing_clear(&voc->items);
+    pstk__bytes_put(&a->values[FILE_NAME], name, strlen(name));
+    pstk__bytes_clear(&voc->items);
     for (uint64_t o = 0; o < file->n && r == 0; o++)
         r = put_object(a, image, &file->objects[o], err);
     if (r == 0 && voc->items.failed)
         r = pstk__annotations_no_memory(err);
     if (r == 0)
-        r = put_list(&a->values[POSE], PSTK_FIELD_UTF8_LIST, (const void *)voc->items.at, file->n,
+        r = put_list(&a->values[POSE], PSTK_FIELD_UTF8_LIST, (const void *)voc->items.data, file->n,
                      err);
     return r < 0 ? r : put_masks(a, voc->stems[i], err);
 }
@@ -579,8 +579,8 @@ static void voc_close(struct pstk_annotations *a)
         return;
     for (uint64_t i = 0; i < voc->n; i++)
         free(voc->stems[i]);
-    pstk__growing_close(&voc->bytes);
-    pstk__growing_close(&voc->items);
+    pstk__bytes_free(&voc->bytes);
+    pstk__bytes_free(&voc->items);
     free(voc->stems);
     free(voc);
 }

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-int pstk__whole_file_read(struct pstk__growing *bytes, const char *path, uint64_t most,
+int pstk__whole_file_read(struct pstk__bytes *bytes, const char *path, uint64_t most,
                           struct pstk_error *err)
 {
     struct stat st;
@@ -20,7 +20,7 @@ int pstk__whole_file_read(struct pstk__growing *bytes, const char *path, uint64_
     uint8_t piece[16384];
     int64_t n = fstat(fd, &st) < 0 ? -errno : 0;
     int r = 0;
-    pstk__growing_clear(bytes);
+    pstk__bytes_clear(bytes);
     if (n == 0 && (uint64_t)st.st_size > most)
         r = pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "%.300s: larger than %" PRIu64 " MiB",
                        path, most >> 20);
@@ -28,7 +28,7 @@ int pstk__whole_file_read(struct pstk__growing *bytes, const char *path, uint64_
         n = pstk__file_pread(fd, piece, sizeof piece, bytes->size);
         if (n <= 0)
             break;
-        pstk__growing_add(bytes, piece, (uint64_t)n);
+        pstk__bytes_put(bytes, piece, (uint64_t)n);
         if (bytes->failed)
             r = pstk__annotations_no_memory(err);
     }

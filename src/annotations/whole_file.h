@@ -5,11 +5,11 @@
 
 #include <penstock/types.h>
 
-#include "annotations/growing.h"
+#include "base/bytes.h"
 
 /* Replace `bytes` by those of a file, at most `most` of them. 0; EFBIG, ENOENT, EACCES, EIO,
  * ENOMEM. */
-int pstk__whole_file_read(struct pstk__growing *bytes, const char *path, uint64_t most,
+int pstk__whole_file_read(struct pstk__bytes *bytes, const char *path, uint64_t most,
                           struct pstk_error *err);
 
 #endif

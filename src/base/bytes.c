@@ -71,6 +71,33 @@ void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
     va_end(arguments);
 }
 
+/* Numbers are little-endian on every machine that penstock builds for. */
+void pstk__bytes_u8(struct pstk__bytes *bytes, uint8_t value)
+{
+    pstk__bytes_put(bytes, &value, sizeof value);
+}
+
+void pstk__bytes_u32(struct pstk__bytes *bytes, uint32_t value)
+{
+    pstk__bytes_put(bytes, &value, sizeof value);
+}
+
+void pstk__bytes_i64(struct pstk__bytes *bytes, int64_t value)
+{
+    pstk__bytes_put(bytes, &value, sizeof value);
+}
+
+void pstk__bytes_f32(struct pstk__bytes *bytes, double value)
+{
+    const float rounded = (float)value;
+    pstk__bytes_put(bytes, &rounded, sizeof rounded);
+}
+
+void pstk__bytes_f64(struct pstk__bytes *bytes, double value)
+{
+    pstk__bytes_put(bytes, &value, sizeof value);
+}
+
 void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size)
 {
     void *room = size ? pstk__bytes_room(bytes, size) : NULL;

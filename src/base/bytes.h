@@ -27,6 +27,13 @@ void pstk__bytes_text(struct pstk__bytes *bytes, const char *text);
 /* Append in printf's form. */
 void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Append a number. */
+void pstk__bytes_u8(struct pstk__bytes *bytes, uint8_t value);
+void pstk__bytes_u32(struct pstk__bytes *bytes, uint32_t value);
+void pstk__bytes_i64(struct pstk__bytes *bytes, int64_t value);
+void pstk__bytes_f32(struct pstk__bytes *bytes, double value);
+void pstk__bytes_f64(struct pstk__bytes *bytes, double value);
+/* Append `size` bytes of 0. */
 void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size);
 void pstk__bytes_free(struct pstk__bytes *bytes);
 

@@ -169,7 +169,7 @@ class _Columns(Mapping[str, Any]):
 
 
 def _n_samples(handle: c_void_p) -> int:
-    info = _c.DatasetInfo(size=_c.DatasetInfo.n_left_out.offset)  # nobody looks for files that are left out
+    info = _c.DatasetInfo(size=_c.DatasetInfo.n_left_out.offset)  # without these, the library does not look for files left out
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(info)), errors.new())
     return int(info.n_samples)
 

@@ -17,7 +17,6 @@
 #include "command.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
-#include "ui/output.h"
 #include "ui/status.h"
 #include "ui/text.h"
 
