@@ -7,7 +7,7 @@
  * turns for each crop and stage, summed over the crops: so waits for other processes do not count.
  * Compare two builds by running their programs in turn, several times.
  *
- *   bench_crops FOLDER [--variant auto|c|avx2|avx512] [--output u8|f16|f32] [--images N] [--crops
+ *   bench_crops FOLDER [--kernels auto|c|avx2|avx512] [--output u8|f16|f32] [--images N] [--crops
  * C]
  *                      [--turns T]
  *
@@ -636,7 +636,7 @@ static int parse(struct bench *b, int argc, char **argv)
 {
     for (int i = 2; i + 1 < argc; i += 2) {
         const char *option = argv[i], *value = argv[i + 1];
-        if (strcmp(option, "--variant") == 0)
+        if (strcmp(option, "--kernels") == 0)
             b->isa = strcmp(value, "c") == 0        ? PSTK_KERNELS_C
                      : strcmp(value, "avx2") == 0   ? PSTK_KERNELS_AVX2
                      : strcmp(value, "avx512") == 0 ? PSTK_KERNELS_AVX512
@@ -663,7 +663,7 @@ int main(int argc, char **argv)
     static struct bench b = {.dtype = PSTK_U8, .n_wanted = MAX_IMAGES, .n_crops = 3, .n_turns = 9};
     uint32_t crc = 0;
     if (parse(&b, argc, argv) < 0) {
-        fprintf(stderr, "usage: bench_crops FOLDER [--variant auto|c|avx2|avx512] [--output "
+        fprintf(stderr, "usage: bench_crops FOLDER [--kernels auto|c|avx2|avx512] [--output "
                         "u8|f16|f32]\n       [--images N] [--crops C] [--turns T]\n");
         return 2;
     }
@@ -671,7 +671,7 @@ int main(int argc, char **argv)
     jpeg_kernels = pstk__jpeg_kernels(b.isa);
     pixel_kernels = pstk__pixel_kernels(b.isa);
     if (!planes_kernels || !jpeg_kernels || !pixel_kernels)
-        bench_die("this CPU lacks the variant", NULL);
+        bench_die("this CPU lacks these kernels", NULL);
     if (pstk__planes_encoder_open(&b.encoder, NULL) < 0)
         bench_die("encoder", NULL);
     wrap();

@@ -73,7 +73,7 @@ static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
     }
 }
 
-/* ---- the variants: one file; 0 or -1 -------------------------------------------------------- */
+/* ---- the ways to decode: one file; 0 or -1 --------------------------------------------------- */
 
 static int plain_whole(struct bench *b, const struct file *f)
 {
@@ -108,9 +108,9 @@ static int table_random(struct bench *b, const struct file *f)
     return table_box(b, f, random_box(b, &f->info));
 }
 
-static int (*const variants[])(struct bench *b, const struct file *f) = {plain_whole, table_whole,
-                                                                         table_random};
-#define N_VARIANTS 3u
+static int (*const ways[])(struct bench *b, const struct file *f) = {plain_whole, table_whole,
+                                                                     table_random};
+#define N_WAYS 3u
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -192,14 +192,14 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Every file through every variant, in changing order; seconds by variant. */
+/* Every file in every way, in changing order; seconds by way. */
 static int run_turn(struct bench *b, uint32_t turn, double *seconds)
 {
     for (uint32_t i = 0; i < b->n_files; i++)
-        for (uint32_t k = 0; k < N_VARIANTS; k++) {
-            uint32_t v = (turn + i + k) % N_VARIANTS;
+        for (uint32_t k = 0; k < N_WAYS; k++) {
+            uint32_t v = (turn + i + k) % N_WAYS;
             double start = cpu_seconds();
-            if (variants[v](b, &b->files[i]) < 0)
+            if (ways[v](b, &b->files[i]) < 0)
                 return -1;
             seconds[v] += cpu_seconds() - start;
         }
@@ -208,15 +208,15 @@ static int run_turn(struct bench *b, uint32_t turn, double *seconds)
 
 static int measure(struct bench *b, uint32_t n_turns)
 {
-    double rates[N_VARIANTS][MAX_TURNS];
+    double rates[N_WAYS][MAX_TURNS];
     for (uint32_t turn = 0; turn <= n_turns; turn++) { /* turn 0 warms up and is overwritten */
-        double seconds[N_VARIANTS] = {0};
+        double seconds[N_WAYS] = {0};
         if (run_turn(b, turn, seconds) < 0)
             return -1;
-        for (uint32_t v = 0; v < N_VARIANTS; v++)
+        for (uint32_t v = 0; v < N_WAYS; v++)
             rates[v][turn ? turn - 1 : 0] = b->n_files / seconds[v];
     }
-    for (uint32_t v = 0; v < N_VARIANTS; v++)
+    for (uint32_t v = 0; v < N_WAYS; v++)
         qsort(rates[v], n_turns, sizeof rates[v][0], compare);
     uint32_t middle = n_turns / 2;
     double plain = rates[0][middle], whole = rates[1][middle], boxes = rates[2][middle];

@@ -6,7 +6,7 @@
  * line: microseconds for an image, and the CRC32C of all outputs, which is the same for every
  * ISA.
  *
- *   bench_stages FOLDER [--stored planes|jpeg|pixels] [--variant auto|c|avx2|avx512]
+ *   bench_stages FOLDER [--stored planes|jpeg|pixels] [--kernels auto|c|avx2|avx512]
  *                [--output u8|f16] [--images N] [--turns T]
  *
  * FOLDER: JPEG files; the program takes the first N, by name, that can be stored in this form.
@@ -311,7 +311,7 @@ static int measure(struct bench *b)
         return rc;
     for (uint32_t i = 0; i < b->n_images; i++)
         n_bytes += b->images[i].size;
-    printf("{\"benchmark\": \"stages\", \"stored\": \"%s\", \"variant\": \"%s\", "
+    printf("{\"benchmark\": \"stages\", \"stored\": \"%s\", \"kernels\": \"%s\", "
            "\"output\": \"%s\", \"library\": \"%s\", \"images\": %u, \"left_out\": %u, "
            "\"mean_bytes\": %.1f, \"turns\": %d, \"microseconds\": %.2f, \"crc32c\": \"%08x\"}\n",
            stored_names[b->stored], isa_names[b->kernels->isa], b->is_f16 ? "f16" : "u8",
@@ -346,7 +346,7 @@ static int parse(struct bench *b, int argc, char **argv)
         const char *option = argv[i], *value = argv[i + 1];
         if (strcmp(option, "--stored") == 0)
             rc = parse_name(value, stored_names, N_STORED, &b->stored);
-        else if (strcmp(option, "--variant") == 0)
+        else if (strcmp(option, "--kernels") == 0)
             rc = parse_name(value, isa_names, N_ISAS, &b->isa);
         else if (strcmp(option, "--output") == 0)
             rc = parse_name(value, outputs, 2, &b->is_f16);
@@ -360,7 +360,7 @@ static int parse(struct bench *b, int argc, char **argv)
     if (rc < 0)
         fprintf(stderr,
                 "usage: bench_stages FOLDER [--stored planes|jpeg|pixels]\n"
-                "       [--variant auto|c|avx2|avx512] [--output u8|f16] [--images 1..%u] "
+                "       [--kernels auto|c|avx2|avx512] [--output u8|f16] [--images 1..%u] "
                 "[--turns 1..%d]\n",
                 MAX_IMAGES, BENCH_RUNS_MAX);
     b->folder = argv[1];
@@ -374,7 +374,7 @@ static int run(struct bench *b)
     b->decoder = decoders[b->stored];
     b->kernels = pstk__pixel_kernels(b->isa);
     if (!b->kernels)
-        return fprintf(stderr, "bench_stages: this CPU lacks the variant\n"), -1;
+        return fprintf(stderr, "bench_stages: this CPU lacks these kernels\n"), -1;
     if (pstk__planes_encoder_open(&b->encoder, NULL) < 0)
         return perror("bench_stages"), -1;
     finish_table(b->table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);

@@ -25,7 +25,7 @@ def spread(values, form):
 
 
 def compare(program, works, names, peer="Pillow"):
-    """Print a table: for each of `names` the medians of the program's variants, and their ratios to the peer's, and to
+    """Print a table: for each of `names` the medians of the program's ISAs, and their ratios to the peer's, and to
     the program's memcpy where it has one: median, least and most of the rounds. A round counts the lowest of some
     calls of each. works: name -> callable."""
     ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
@@ -36,15 +36,15 @@ def compare(program, works, names, peer="Pillow"):
                 ours[match[1], match[2].strip()].append(float(match[4]))
         for name, work in works.items():
             theirs[name].append(microseconds(work))
-    variants = [variant for variant in ("C", "AVX2", "AVX-512") if any(key[0] == variant for key in ours)]
-    print(f"| operation | {peer}, us | " + " | ".join(f"{v}, us | x {peer}" for v in variants) + " | of memcpy |")
-    print("|---|---|" + "---|---|" * len(variants) + "---|")
+    isas = [isa for isa in ("C", "AVX2", "AVX-512") if any(key[0] == isa for key in ours)]
+    print(f"| operation | {peer}, us | " + " | ".join(f"{v}, us | x {peer}" for v in isas) + " | of memcpy |")
+    print("|---|---|" + "---|---|" * len(isas) + "---|")
     for name in names:
         cells = [name, f"{statistics.median(theirs[name]):.0f}" if name in works else ""]
-        for variant in variants:
-            times = ours[variant, name]
+        for isa in isas:
+            times = ours[isa, name]
             ratios = [theirs[name][i] / times[i] for i in range(ROUNDS)] if name in works else []
             cells += [f"{statistics.median(times):.1f}", spread(ratios, "%.1f") if ratios else ""]
-        copies, times = ours.get((variants[-1], "memcpy")), ours[variants[-1], name]
+        copies, times = ours.get((isas[-1], "memcpy")), ours[isas[-1], name]
         cells.append(spread([copies[i] / times[i] for i in range(ROUNDS)], "%.2f") if copies else "")
         print("| " + " | ".join(cells) + " |")

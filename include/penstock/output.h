@@ -94,7 +94,7 @@ typedef int (*pstk_decode_fn)(void *user, const struct pstk_sample *sample, void
                               uint64_t row_size);
 
 /* Lists of operations that one output may have. */
-#define PSTK_MAX_VARIANTS 64
+#define PSTK_MAX_SIZES 64
 
 /* A list of operations. All pointers: copies. */
 struct pstk_op_list {
@@ -126,17 +126,17 @@ struct pstk_image_output {
 
     /* Sizes that differ from batch to batch, as of multi-scale training. */
 
-    /* n_variants lists, in place of ops, which must be NULL. Each fixes its own size; all give as
+    /* n_sizes lists, in place of ops, which must be NULL. Each fixes its own size; all give as
      * many channels. The rows of a batch are made by one of them, and its tensor has that one's
-     * shape, without padding: pstk_batch.variant is its number. What follows the image takes its
+     * shape, without padding: pstk_batch.size_index is its index. What follows the image takes its
      * size. copies. NULL: ops */
-    const struct pstk_op_list *variants;
-    /* at most PSTK_MAX_VARIANTS; 0: ops */
-    uint32_t n_variants;
-    /* Batches in a row that have the same variant. A loader draws it from the seed, the epoch and
+    const struct pstk_op_list *size_ops;
+    /* at most PSTK_MAX_SIZES; 0: ops */
+    uint32_t n_sizes;
+    /* Batches in a row that have the same size. A loader draws it from the seed, the epoch and
      * the batch's index / every, without the rank, so that all ranks have the same size in a step.
-     * It draws once for all outputs that have variants: these have equal n_variants and every. 0
-     * without variants */
+     * It draws once for all outputs that have size_ops: these have equal n_sizes and every. 0
+     * without size_ops */
     uint32_t every;
 
     /* must be 0 */

@@ -421,7 +421,7 @@ struct pstk_tensor {
     uint32_t n_dims;
     /* enum pstk_output_kind */
     uint32_t kind;
-    /* shape[0]: n_rows; ragged: items (bytes) in use. Of an output that has variants, and of
+    /* shape[0]: n_rows; ragged: items (bytes) in use. Of an output that has size_ops, and of
      * masks that follow it, height and width differ from batch to batch */
     int64_t shape[10];
     /* elements */
@@ -514,8 +514,8 @@ struct pstk_batch {
     uint32_t n_damaged_images;
     /* boxes that were dropped, as of struct pstk_output */
     uint32_t n_dropped_boxes;
-    /* of outputs that have variants: the number of the list that made the batch; else 0 */
-    uint32_t variant;
+    /* of outputs that have size_ops: the index of the list that made the batch; else 0 */
+    uint32_t size_index;
     /* of a mixture: n_valid numbers of data sets, whose samples sample_ids and replacement_ids
      * count; else NULL */
     const uint32_t *data_sets;

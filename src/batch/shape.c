@@ -2,7 +2,7 @@
 /* shape: the tensors of a host slot, of a batch that has one of several sizes, or of numbers of
  * rows. */
 #include "batch/slot.h"
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 
 #include <string.h>
 
@@ -10,11 +10,11 @@
  * slot. */
 void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
 {
-    const uint32_t variant = pstk__variants_at(plan, slot->batch.epoch, slot->batch.index);
-    const struct pstk__plan *of = pstk__plan_variant(plan, variant);
-    if (slot->batch.variant == variant && slot->n_shaped == slot->batch.n_rows)
+    const uint32_t size_index = pstk__multi_size_at(plan, slot->batch.epoch, slot->batch.index);
+    const struct pstk__plan *of = pstk__plan_of_size(plan, size_index);
+    if (slot->batch.size_index == size_index && slot->n_shaped == slot->batch.n_rows)
         return;
-    slot->batch.variant = variant;
+    slot->batch.size_index = size_index;
     slot->n_shaped = slot->batch.n_rows;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         const struct pstk__output *o = &of->outputs[i];

@@ -513,10 +513,10 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *slots)
     return slot;
 }
 
-/* The shapes of another variant or number of rows: those of ragged tensors are the same. */
+/* The shapes of another size or number of rows: those of ragged tensors are the same. */
 static void take_shapes(struct pstk__slot *slot, const struct pstk__slot *from)
 {
-    slot->batch.variant = from->batch.variant;
+    slot->batch.size_index = from->batch.size_index;
     slot->n_shaped = from->n_shaped;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         struct pstk_tensor *t = &slot->tensors[i];
@@ -560,7 +560,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
             slot->tensors[i].size = from->tensors[i].size;
             slot->tensors[i].shape[0] = from->tensors[i].shape[0];
         }
-    if (to->variant != from->batch.variant || slot->n_shaped != from->n_shaped)
+    if (to->size_index != from->batch.size_index || slot->n_shaped != from->n_shaped)
         take_shapes(slot, from);
     change_state(slot, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }

@@ -172,7 +172,7 @@ int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err);
 
 /* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane);
-/* FILLING, by the reader, once the batch has its place and its n_rows: draw its variant, and give
+/* FILLING, by the reader, once the batch has its place and its n_rows: draw its size, and give
  * the tensors the shapes that both make. */
 void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan);
 /* Record that a row failed; the lowest row's error stays. Any worker. */

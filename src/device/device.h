@@ -44,10 +44,10 @@ struct pstk__load {
 
 /* The other end of that way. */
 struct pstk__load_end {
-    uint32_t slot;    /* of the device: that of the load */
-    uint32_t n_valid; /* rows */
-    uint32_t variant; /* of the batch */
-    int wait;         /* 1: wait for the copies */
+    uint32_t slot;       /* of the device: that of the load */
+    uint32_t n_valid;    /* rows */
+    uint32_t size_index; /* of the batch */
+    int wait;            /* 1: wait for the copies */
 };
 
 /* The end of a lease. */

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
         pstk__slot_drop(slot);
         return;
     }
-    const struct pstk__plan *plan = pstk__plan_variant(pipeline->plan, slot->batch.variant);
+    const struct pstk__plan *plan = pstk__plan_of_size(pipeline->plan, slot->batch.size_index);
     if (plan->n_batched > 0)
         pstk__slot_run_callbacks(slot, plan, pipeline->settings.ranks.rank);
     if (pstk__plan_mixes(plan))

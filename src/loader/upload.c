@@ -29,7 +29,7 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
     struct pstk__slot *to = uploader->loads[uploader->n_finished % PSTK__LOADS].to;
     const struct pstk__load_end end = {.slot = to->batch.slot,
                                        .n_valid = from->batch.n_valid,
-                                       .variant = from->batch.variant,
+                                       .size_index = from->batch.size_index,
                                        .wait = wait};
     const int r = uploader->device->ops->finish(uploader->device, &end, err);
     if (r <= 0)
@@ -58,7 +58,7 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
         dense_size[i] = slot->outputs[i].offsets ? 0 : slot->tensors[i].size;
     }
     const int is_whole =
-        uploader->pipeline->plan->n_variants <= 1 && slot->batch.n_rows == slot->pool->batch_size;
+        uploader->pipeline->plan->n_sizes <= 1 && slot->batch.n_rows == slot->pool->batch_size;
     const struct pstk__load load = {.memory = slot->memory,
                                     .slot = uploader->slot->batch.slot,
                                     .ragged_size = ragged_size,

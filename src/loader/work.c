@@ -43,7 +43,7 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__sample_key key = {.sample_id = sample_id - pick->first,
                                    .epoch = pick->epoch,
                                    .position = row_position(worker->pipeline, slot, row),
-                                   .variant = slot->batch.variant,
+                                   .size_index = slot->batch.size_index,
                                    .occurrence = pick->occurrence,
                                    .data_set = pick->data_set};
     pstk__slot_rows(slot, row, rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/layout.h"
 
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 
 #define ALIGN 256u /* DLPack's; more than a cache line, the widest vector, a kernel's load */
 
@@ -44,7 +44,7 @@ static void lay_out_device(struct pstk__layout *layout, const struct pstk__plan 
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
         if (pstk__output_device_pass(o))
-            layout->final[i] = put(&end, b, pstk__variants_final_size(plan, i));
+            layout->final[i] = put(&end, b, pstk__multi_size_final_size(plan, i));
         else if (pstk__output_is_ragged(o))
             layout->final[i] = put(&end, o->budget, 1);
         else
@@ -65,7 +65,7 @@ static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
         if (!pstk__output_is_ragged(o) && !pstk__output_device_pass(o) == !deferred)
-            layout->rows[i] = put(end, b, pstk__variants_row_size(plan, i));
+            layout->rows[i] = put(end, b, pstk__multi_size_row_size(plan, i));
     }
 }
 
@@ -73,7 +73,7 @@ static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan
 static uint64_t written_size(const struct pstk__plan *plan, uint32_t i)
 {
     return pstk__output_is_ragged(&plan->outputs[i]) ? pstk__output_written_size(&plan->outputs[i])
-                                                     : pstk__variants_row_size(plan, i);
+                                                     : pstk__multi_size_row_size(plan, i);
 }
 
 /* The host's arrays, of b rows. */

@@ -285,7 +285,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
     const int known = element_copy(&o->settings, sizeof o->settings, from, s->output_size);
     o->kind = o->settings.kind;
     o->dtype = o->settings.dtype;
-    int rc = pstk__variants_choose(p, i, err);
+    int rc = pstk__multi_size_choose(p, i, err);
     if (rc == 0)
         rc = ops_copy(o, i, s->op_size, err);
     if (rc < 0)
@@ -387,9 +387,9 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
     return 0;
 }
 
-int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings *s,
-                            const struct pstk__source *source, uint32_t variant,
-                            struct pstk_error *err)
+int pstk__plan_open_size(struct pstk__plan **out, const struct pstk_settings *s,
+                         const struct pstk__source *source, uint32_t size_index,
+                         struct pstk_error *err)
 {
     *out = NULL;
     int rc = check_settings(s, err);
@@ -412,14 +412,14 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
     p->head_only = 1;
     p->on_device = s->device.kind != PSTK_HOST;
     p->seed = s->seed;
-    p->variant = variant;
+    p->size_index = size_index;
     rc = pstk__mixing_open(p, s, err);
     if (rc == 0)
         rc = pstk__mosaic_open(p, s, err);
     if (rc == 0)
         rc = compile(p, s, err);
     if (rc < 0) {
-        pstk__variants_locate(p, err);
+        pstk__multi_size_locate(p, err);
         pstk__plan_close(p);
         return rc;
     }
@@ -430,9 +430,9 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
 int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
                     const struct pstk__source *source, struct pstk_error *err)
 {
-    int rc = pstk__plan_open_variant(out, s, source, 0, err);
+    int rc = pstk__plan_open_size(out, s, source, 0, err);
     if (rc == 0)
-        rc = pstk__variants_open(*out, s, err);
+        rc = pstk__multi_size_open(*out, s, err);
     if (rc < 0) {
         pstk__plan_close(*out);
         *out = NULL;
@@ -444,7 +444,7 @@ void pstk__plan_close(struct pstk__plan *p)
 {
     if (!p)
         return;
-    pstk__variants_close(p);
+    pstk__multi_size_close(p);
     pstk__plan_end(p);
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         ops_free(p->outputs[i].image.ops, p->outputs[i].image.n_ops);

@@ -45,15 +45,15 @@ struct pstk__plan {
     uint32_t n_batched; /* outputs whose processes get whole batches */
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
-    uint64_t scratch_size; /* arena bytes a worker needs, for every variant */
+    uint64_t scratch_size; /* arena bytes a worker needs, for every size */
     uint32_t head_only;    /* 1: no output needs more than the record head */
     uint32_t n_joined;     /* data sets of a mixture; 0: one data set */
     uint32_t on_device;    /* 1: batches go to a device */
     uint64_t seed;
-    uint32_t variant;    /* the list that outputs with several have here: see variants.h */
-    uint32_t n_variants; /* lists of these outputs; 0: none has several */
-    uint32_t every;      /* batches in a row that have the same variant */
-    struct pstk__plan *others[PSTK_MAX_VARIANTS - 1]; /* of variant 0: those from 1 on, owned */
+    uint32_t size_index; /* the list that outputs with several have here: see multi_size.h */
+    uint32_t n_sizes;    /* lists of these outputs; 0: none has several */
+    uint32_t every;      /* batches in a row that have the same size */
+    struct pstk__plan *others[PSTK_MAX_SIZES - 1]; /* of size 0: those from 1 on, owned */
 };
 
 static inline int pstk__plan_mixes(const struct pstk__plan *p)
@@ -90,14 +90,15 @@ void pstk__plan_end(struct pstk__plan *p);
 /* The number of processes: *n that outputs ask for, and *n_auto times an automatic one. */
 void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
-/* ---- between plan.c, compile.c, processes.c, mixing.c, mosaic.c and variants.c ------------------
+/* ---- between plan.c, compile.c, processes.c, mixing.c, mosaic.c and multi_size.c
+ * ------------------
  */
 
-/* Compile the plan of one variant alone. Returns owned. */
-int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings *s,
-                            const struct pstk__source *source, uint32_t variant,
-                            struct pstk_error *err);
-/* Arena bytes a worker needs for this variant. */
+/* Compile the plan of one size alone. Returns owned. */
+int pstk__plan_open_size(struct pstk__plan **out, const struct pstk_settings *s,
+                         const struct pstk__source *source, uint32_t size_index,
+                         struct pstk_error *err);
+/* Arena bytes a worker needs for this size. */
 uint64_t pstk__plan_scratch(const struct pstk__plan *p);
 
 /* 1: outputs of the kind follow an image output. They are checked, and compiled, after all others.
@@ -137,16 +138,16 @@ void pstk__mosaic_find(struct pstk__plan *p, uint32_t i);
 /* n outputs are checked, and not compiled: find those that are combined, and make room for their
  * rows. EINVAL: the image is none, or an output follows it that cannot be combined. */
 int pstk__mosaic_combine(struct pstk__plan *p, uint32_t n, struct pstk_error *err);
-/* Output i has its settings: take its list of p->variant as its ops. EINVAL: members contradict
+/* Output i has its settings: take its list of p->size_index as its ops. EINVAL: members contradict
  * each other, or those of an output before it. */
-int pstk__variants_choose(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
-/* Add the variant to the error of a plan that could not be opened. */
-void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err);
-/* Open the others of variant 0. EINVAL: their images have other channels, or end otherwise. */
-int pstk__variants_open(struct pstk__plan *p, const struct pstk_settings *s,
-                        struct pstk_error *err);
+int pstk__multi_size_choose(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Add the size to the error of a plan that could not be opened. */
+void pstk__multi_size_locate(const struct pstk__plan *p, struct pstk_error *err);
+/* Open the others of size 0. EINVAL: their images have other channels, or end otherwise. */
+int pstk__multi_size_open(struct pstk__plan *p, const struct pstk_settings *s,
+                          struct pstk_error *err);
 /* Processes make rows for all of them. */
-void pstk__variants_share(struct pstk__plan *p);
-void pstk__variants_close(struct pstk__plan *p);
+void pstk__multi_size_share(struct pstk__plan *p);
+void pstk__multi_size_close(struct pstk__plan *p);
 
 #endif

@@ -29,7 +29,7 @@ struct pstk__image_part {
     uint32_t looks_at_boxes; /* 1: an op of the list does */
     uint32_t boxes;          /* looks_at_boxes: the boxes output */
     uint32_t n_prefix;       /* ops that the resize and the passes before it do */
-    uint32_t max_ops;        /* the most fixed ops that a sample draws, in any variant */
+    uint32_t max_ops;        /* the most fixed ops that a sample draws, for any size */
     uint32_t resize; /* index of that pass; those that convert or colour before it change rows on
                         their way into it, PICTURE passes after it what comes out */
     struct pstk__largest crop; /* of the geometry's crop rectangles */
@@ -84,12 +84,12 @@ struct pstk__ragged_part {
  *   boxes     image.looks_at_boxes, image.boxes                                 compile_follow.c
  *   combine   is_combined, written_size; more of max_size and budget            mosaic.c
  *   compile   passes, and what they need; follow.boxes of points                compile*.c
- *   end       is_lone_copy; image.max_ops for all variants                      plan.c, variants.c
+ *   end       is_lone_copy; image.max_ops for all sizes                         plan.c, multi_size.c
  *
  * pstk__plan_start sets callback.pool. Then the output is only read, by any thread.
  *
  * - settings stay what the caller asked for: defaults are filled in outside of them. Where there
- *   are variants, image.ops is the list of this plan's. Pointers to memory of the caller's are NULL
+ *   are size_ops, image.ops is the list of this plan's. Pointers to memory of the caller's are NULL
  *   once they are used, and all but callback.user are once the plan has started.
  * - A part that the kind does not have is 0; the comment above each part names the kinds that have
  *   it. has_pixels is 1 where the image part is complete.

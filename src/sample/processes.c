@@ -167,7 +167,7 @@ int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *e
     for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++)
         if (p->outputs[i].settings.callback.processes)
             rc = open_pool(p, i, n_auto, err);
-    pstk__variants_share(p);
+    pstk__multi_size_share(p);
     return rc;
 }
 

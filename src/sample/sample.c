@@ -19,7 +19,7 @@
 #include "sample/narrow.h"
 #include "sample/nested.h"
 #include "sample/points_row.h"
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@
 
 struct pstk__sampler {
     const struct pstk__plan *first;                      /* borrowed */
-    const struct pstk__plan *plan;                       /* its variant, of the sample under way */
+    const struct pstk__plan *plan;                       /* its size, of the sample under way */
     struct pstk__arena arena;                            /* owned */
     struct pstk__image_state *state;                     /* owned */
     struct pstk__decoder *decoder;                       /* in the arena */
@@ -879,7 +879,7 @@ int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record 
                        uint32_t shard, const struct pstk__sample_key *key, struct pstk__row *rows,
                        struct pstk_error *err)
 {
-    sampler->plan = pstk__plan_variant(sampler->first, key->variant);
+    sampler->plan = pstk__plan_of_size(sampler->first, key->size_index);
     struct work work = {
         .s = sampler, .record = record, .key = key, .rows = rows, .shard = shard, .err = err};
     const struct pstk__plan *plan = sampler->plan;

@@ -19,7 +19,7 @@ struct pstk__sample_key {
     uint64_t sample_id; /* of the record given: a replacement is augmented as itself */
     uint64_t epoch;
     uint64_t position;
-    uint32_t variant;    /* of the plan: that of the batch */
+    uint32_t size_index; /* of the plan: that of the batch */
     uint64_t occurrence; /* of draws with replacement, which of the epoch; else 0 */
     uint32_t data_set;   /* of a mixture; 0 */
 };

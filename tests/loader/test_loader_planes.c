@@ -209,7 +209,7 @@ static int loaders_agree(const struct pstk_settings *a, const struct pstk_settin
                 pstk_release(&batch[i], NULL);
     }
     if (!agree)
-        printf("# %s (threads %u, variant %u)\n", err.message, b->n_threads, b->reading.kernels);
+        printf("# %s (threads %u, kernels %u)\n", err.message, b->n_threads, b->reading.kernels);
     pstk_close(&loaders[0]);
     pstk_close(&loaders[1]);
     return agree;

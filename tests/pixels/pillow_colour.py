@@ -25,10 +25,10 @@ class Tool:
     def __init__(self, path):
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def change(self, variant, name, pixels, settings, out_channels):
+    def change(self, kernels, name, pixels, settings, out_channels):
         height, width, channels = pixels.shape
         settings = (*settings, 0.0, 0.0)[:2]
-        self.process.stdin.write(struct.pack("<6I2d", variant, list(OPERATIONS).index(name), width, height, channels,
+        self.process.stdin.write(struct.pack("<6I2d", kernels, list(OPERATIONS).index(name), width, height, channels,
                                              out_channels, *settings))
         self.process.stdin.write(pixels.tobytes())
         self.process.stdin.flush()

@@ -36,7 +36,7 @@ SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (31, 47), (20, 259))
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
-def variants():
+def kernels():
     """The kernels that this machine and this build have."""
     found, pixels = [], np.zeros((1, 1), np.uint8)
     for name in ("c", "avx2", "avx512"):
@@ -48,7 +48,7 @@ def variants():
     return found
 
 
-KERNELS = variants()
+KERNELS = kernels()
 
 
 def pictures(seed):

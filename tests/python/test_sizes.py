@@ -71,7 +71,7 @@ def batches(device, size, **keywords):
         for b in (b for epoch in range(6) for b in loader.epoch(epoch)):
             for name in ("boxes", "unit", "labels"):
                 b[name] = b[name].data
-            yield b.variant, [(t.dtype, t.shape, t.strides, t.read()) for t in b.values()]
+            yield b.size_index, [(t.dtype, t.shape, t.strides, t.read()) for t in b.values()]
 
 found = list(batches("cuda", test_sizes.SIZES))
 assert len({{v for v, _ in found}}) == 4
@@ -94,15 +94,15 @@ class Sized(Case):
         return penstock.Loader(self.path(), outputs=outputs, **keywords)
 
     def batches(self, outputs, n_epochs=1, **keywords):
-        """Of some epochs: (variant, what each tensor has)."""
+        """Of some epochs: (size_index, what each tensor has)."""
         with self.loader(outputs, **keywords) as loader:
-            return [(batch.variant, {name: read(batch[name]) for name in batch.keys()})
+            return [(batch.size_index, {name: read(batch[name]) for name in batch.keys()})
                     for epoch in range(n_epochs) for batch in loader.epoch(epoch)]
 
-    def variants(self, outputs=None, n_epochs=1, **keywords):
+    def indexes(self, outputs=None, n_epochs=1, **keywords):
         with self.loader(outputs or {"x": penstock.image("image", [Resize((8, 8))], sizes=[8, 9, 10, 11])},
                          **keywords) as loader:
-            return [batch.variant for epoch in range(n_epochs) for batch in loader.epoch(epoch)]
+            return [batch.size_index for epoch in range(n_epochs) for batch in loader.epoch(epoch)]
 
 
 class EveryBatch(Sized):
@@ -155,8 +155,8 @@ class EveryBatch(Sized):
         for framework in frameworks:
             with self.loader(outputs, framework=framework, device=penstock.Device(copy=False)) as loader:
                 for batch in loader:
-                    height, width = shapes[batch.variant]
-                    seen.add((framework, batch.variant))
+                    height, width = shapes[batch.size_index]
+                    seen.add((framework, batch.size_index))
                     self.assertEqual(tuple(batch["x"].shape), (batch.n_valid, 3, height, width))
                     self.assertEqual(tuple(batch["last"].shape), (batch.n_valid, 3, height, width))
                     if framework == "torch":
@@ -190,7 +190,7 @@ class Draw(Sized):
     def test_every_batches_in_a_row_have_one_size(self):
         for every in (1, 3, 8, 100):
             outputs = {"x": penstock.image("image", [Resize((8, 8))], sizes=[8, 9, 10, 11], every=every)}
-            found = self.variants(outputs, 40)
+            found = self.indexes(outputs, 40)
             for epoch in range(40):
                 of_epoch = found[8 * epoch:8 * epoch + 8]
                 for begin in range(0, 8, every):
@@ -199,7 +199,7 @@ class Draw(Sized):
                 self.assertGreater(sum(a != b for a, b in zip(found, found[1:])), len(found) // 2)
 
     def test_sizes_are_equally_likely(self):
-        found = self.variants(None, 60, batch_size=4)
+        found = self.indexes(None, 60, batch_size=4)
         counts = np.bincount(found, minlength=4)
         expected = len(found) / 4
         # chi-square with 3 degrees of freedom is above 16.3 with a probability of 0.001; the seed is fixed
@@ -208,13 +208,13 @@ class Draw(Sized):
         self.assertGreater(follows.min(), 0.5 * len(found) / 16)
 
     def test_follows_from_seed_and_epoch(self):
-        self.assertEqual(self.variants(n_epochs=4), self.variants(n_epochs=4, n_threads=1, memory=penstock.Memory(n_slots=2)))
-        self.assertNotEqual(self.variants(n_epochs=4), self.variants(n_epochs=4, seed=SEED + 1))
-        found = self.variants(n_epochs=4)
+        self.assertEqual(self.indexes(n_epochs=4), self.indexes(n_epochs=4, n_threads=1, memory=penstock.Memory(n_slots=2)))
+        self.assertNotEqual(self.indexes(n_epochs=4), self.indexes(n_epochs=4, seed=SEED + 1))
+        found = self.indexes(n_epochs=4)
         self.assertGreater(len({tuple(found[8 * e:8 * e + 8]) for e in range(4)}), 1)
 
     def test_ranks_have_the_same_size_in_a_step(self):
-        ranks = [self.variants(n_epochs=4, ranks=penstock.Ranks(rank, 3), batch_size=3) for rank in range(3)]
+        ranks = [self.indexes(n_epochs=4, ranks=penstock.Ranks(rank, 3), batch_size=3) for rank in range(3)]
         self.assertEqual(len(set(ranks[0])), 4)
         self.assertEqual(ranks[0], ranks[1])
         self.assertEqual(ranks[0], ranks[2])
@@ -241,9 +241,9 @@ class Arguments(Sized):
                          (PadToSize(8, 8, position="top_left"), PadToSize(9, 7, position="top_left")),
                          (Resize([8, 8], interpolation="bicubic"), Resize([9, 7], interpolation="bicubic"))):
             made = penstock.image("image", [op, *rest], sizes=[(9, 7)])
-            self.assertEqual(made.variants, ((want, *rest),))
+            self.assertEqual(made.size_ops, ((want, *rest),))
         made = penstock.image("image", lambda size: [Resize(size + 2), CenterCrop(size)], sizes=[5, 6], every=2)
-        self.assertEqual(made.variants, ((Resize(7), CenterCrop(5)), (Resize(8), CenterCrop(6))))
+        self.assertEqual(made.size_ops, ((Resize(7), CenterCrop(5)), (Resize(8), CenterCrop(6))))
         self.assertIn("sizes=[5, 6], every=2", repr(made))
 
     def test_one_size_is_as_good_as_none(self):

@@ -33,7 +33,7 @@ BLURS = [("gaussian_blur", size, *sigma) for size in (1, 3, (5, 3), 9, (3, 23))
 SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (3, 3), (31, 47), (20, 259))
 
 
-def variants():
+def kernels():
     """The kernels that this machine and this build have."""
     found = []
     for name in ("c", "avx2", "avx512"):
@@ -45,7 +45,7 @@ def variants():
     return found
 
 
-KERNELS = variants()
+KERNELS = kernels()
 
 
 def pictures(seed, channels=(1, 3), is_narrow=False):

@@ -40,7 +40,7 @@ MAX_WAYS = 65536
 MAX_BLOCK = 1048576
 MAX_WINDOW = 4096
 MAX_BATCH_STEPS = 1024
-MAX_VARIANTS = 64
+MAX_SIZES = 64
 ANSWER_TEXT = 600
 MAX_KNOWN_RANKS = 8
 SUBSET_MAX_STEPS = 16
@@ -1879,8 +1879,8 @@ class ImageOutput(Structure):
         ("reference", c_uint32),
         ("random_group", c_uint32),
         ("exif_orientation", c_uint32),
-        ("variants", POINTER(OpList)),
-        ("n_variants", c_uint32),
+        ("size_ops", POINTER(OpList)),
+        ("n_sizes", c_uint32),
         ("every", c_uint32),
         ("reserved", c_uint64 * 4),
     ]
@@ -2226,7 +2226,7 @@ class Batch(Structure):
         ("n_palette_images", c_uint32),
         ("n_damaged_images", c_uint32),
         ("n_dropped_boxes", c_uint32),
-        ("variant", c_uint32),
+        ("size_index", c_uint32),
         ("data_sets", POINTER(c_uint32)),
     ]
 

@@ -49,12 +49,12 @@ class BatchInfo:
     """Where a batch is from. It holds no slot, except on a device, where record_stream needs it.
 
     epoch, index: of the batch. position: of its first sample over all ranks; next_position: the cursor to
-    save once the batch is used. n_valid: rows that are samples. variant: the number of the batch's size in the sizes of
-    its images; 0 where they have one size.
+    save once the batch is used. n_valid: rows that are samples. size_index: the index of the batch's
+    size in the sizes of its images; 0 where they have one size.
     """
 
     __slots__ = ("_crops", "_data_sets", "_ids", "_images", "_loader", "_n_rows", "_share", "_replacements", "epoch", "index",
-                 "n_valid", "next_position", "position", "variant")
+                 "n_valid", "next_position", "position", "size_index")
 
     def __init__(self, share: tensors.Share, loader: int, images: Mapping[str, ImageOutput], hold: bool) -> None:
         """loader: its number, as no other loader has. images: the outputs that are images, by their names. hold: keep the share."""
@@ -64,7 +64,7 @@ class BatchInfo:
         self.next_position: int = batch.next_position
         self.index: int = batch.index
         self.n_valid: int = batch.n_valid
-        self.variant: int = batch.variant
+        self.size_index: int = batch.size_index
         self._images, self._loader, self._n_rows = images, loader, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
@@ -94,7 +94,7 @@ class BatchInfo:
     @property
     def shaped(self) -> tuple[int, int]:
         """What the shapes of the batch follow from."""
-        return self.variant, self._n_rows
+        return self.size_index, self._n_rows
 
     @property
     def sample_ids(self) -> list[int]:
@@ -146,8 +146,8 @@ class BatchInfo:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets, self.variant,
-                           self._loader)
+                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets,
+                           self.size_index, self._loader)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -157,7 +157,7 @@ def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
     (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
-     info._ids, info._replacements, info._crops, info._data_sets, info.variant, info._loader) = values
+     info._ids, info._replacements, info._crops, info._data_sets, info.size_index, info._loader) = values
     return info
 
 
@@ -191,7 +191,7 @@ class _Form(Hints, Sealed):
     next_position = property(lambda self: self._known.next_position, doc="The cursor just past the batch.")
     index = property(lambda self: self._known.index, doc="Number of the batch in its epoch.")
     n_valid = property(lambda self: self._known.n_valid, doc="Rows that are samples.")
-    variant = property(lambda self: self._known.variant, doc="Number of the batch's size in sizes of penstock.image.")
+    size_index = property(lambda self: self._known.size_index, doc="Index of the batch's size in sizes of penstock.image.")
     sample_ids = property(lambda self: self._known.sample_ids, doc=BatchInfo.sample_ids.__doc__)
     data_sets = property(lambda self: self._known.data_sets, doc=BatchInfo.data_sets.__doc__)
     replacements = property(lambda self: self._known.replacements, doc=BatchInfo.replacements.__doc__)

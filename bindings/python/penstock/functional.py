@@ -75,7 +75,7 @@ def _check(name: str, result: int, error: _c.Error) -> None:
 
 
 def _kernels(name: str, kernels: str) -> int:
-    found: int = named(f"{name}.kernels", kernels, _c.NAMES["kernels"], "the name of a variant")
+    found: int = named(f"{name}.kernels", kernels, _c.NAMES["kernels"], "the name of an instruction set")
     return found
 
 

@@ -94,7 +94,7 @@ def _image_shape(output: Output) -> list[Any]:
         if size is not None:
             height, width = size if isinstance(size, Sequence) else ("height", "width")
         channels = getattr(op, "num_output_channels", channels)
-    if output.variants:
+    if output.size_ops:
         height, width = "height", "width"
     return [height, width, channels] if output.layout == "nhwc" else [channels, height, width]
 

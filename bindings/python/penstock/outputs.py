@@ -73,7 +73,7 @@ class Output(Sealed):
     channels: int = member(default=0)
     reference: str = "pil"
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
-    variants: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
+    size_ops: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
     sizes: tuple[Any, ...] = ()  # as they were given
     every: int = 0
     following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_follow_output, value, how it
@@ -113,15 +113,15 @@ class Output(Sealed):
             ragged=_c.RaggedOutput(bytes_per_batch=self.bytes_per_batch), image=_c.ImageOutput(
                 layout=LAYOUTS[self.layout][0], channels=self.channels, reference=_c.NAMES["reference"][self.reference],
                 random_group=self.random_group, exif_orientation=int(self.exif_orientation),
-                n_variants=len(self.variants), every=self.every))
+                n_sizes=len(self.size_ops), every=self.every))
         for name_of, value, _ in self.following:
             if isinstance(value, tuple):  # pairs of numbers of points
                 output.follow.n_flip_pairs = len(value) // 2
                 value = cast((c_uint32 * len(value))(*value), POINTER(c_uint32))
             setattr(output.follow, name_of, text(f"outputs.{name}.{name_of}", value) if isinstance(value, str) else value)
-        if self.variants:
-            lists = (_c.OpList * len(self.variants))(*map(_c_list, self.variants))
-            output.image.variants = cast(lists, POINTER(_c.OpList))
+        if self.size_ops:
+            lists = (_c.OpList * len(self.size_ops))(*map(_c_list, self.size_ops))
+            output.image.size_ops = cast(lists, POINTER(_c.OpList))
         else:
             listed = _c_list(self.ops)
             output.image.ops, output.image.n_ops = listed.ops, listed.n_ops
@@ -129,7 +129,7 @@ class Output(Sealed):
 
     def of_one_size(self) -> Output:
         """Return the same output with the first of its sizes for all batches."""
-        return replace(self, variants=(), sizes=(), every=0)
+        return replace(self, size_ops=(), sizes=(), every=0)
 
 
 def _c_list(ops: Sequence[Op]) -> _c.OpList:
@@ -183,7 +183,7 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     field of kind mask, and write penstock.mask.
     """
     field = field_name(field, "image")
-    given, variants = ((), ()) if sizes is None else lists_of(ops, sizes)
+    given, size_ops = ((), ()) if sizes is None else lists_of(ops, sizes)
     if sizes is None and isinstance(ops, (FunctionType, MethodType)):
         raise TypeError(f"image.ops: value is {ops!r}; must be a list of operations, because a function gets a size of sizes "
                         "(give sizes=[...])")
@@ -192,7 +192,7 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     every = 1 if every is None else whole("image", "every", every, 2**32 - 1)
     if every == 0:
         raise SettingsError("image.every: value is 0; must be at least 1, batches in a row of the same size")
-    found = variants[0] if variants else operations("image.ops", ops)
+    found = size_ops[0] if size_ops else operations("image.ops", ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
@@ -203,11 +203,11 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
         raise SettingsError(f"image.reference: value is {reference!r}; must be the name of a reference"
                             + near_or_all(reference, _c.NAMES["reference"]))
     if dtype is None:
-        dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in sum(variants, found)) else "uint8"
+        dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in sum(size_ops, found)) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   whole("image", "random_group", random_group, 2**32 - 1), exif_orientation,
-                  channels=int(channels), reference=reference, variants=variants, sizes=given,
-                  every=every if variants else 0)
+                  channels=int(channels), reference=reference, size_ops=size_ops, sizes=given,
+                  every=every if size_ops else 0)
 
 
 @explained("penstock.scalar", {})
@@ -342,7 +342,7 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
         return "mix." + message.removeprefix("mosaic.")
     if message.startswith("mix."):
         return _C_DTYPE.sub(lambda found: _C_NAMES[found[1]], message)
-    match = re.match(r"outputs\[(\d+)\](?:\.variants\[(\d+)\])?(?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )",
+    match = re.match(r"outputs\[(\d+)\](?:\.size_ops\[(\d+)\])?(?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )",
                      message)
     if match is None:
         return message
@@ -352,7 +352,7 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
         where += f", size {output.sizes[int(match[2])]!r}"
     if match[3] is not None:
         number = int(match[3])
-        ops = output.ops if match[2] is None else output.variants[int(match[2])]
+        ops = output.ops if match[2] is None else output.size_ops[int(match[2])]
         where += f", operation {number + 1} ({type(ops[number]).__name__})"
     what = what.removesuffix(f" (output '{name}')")
     what = re.sub(r"\boutputs\[(\d+)\]", lambda found: f"outputs[{list(outputs)[int(found[1])]!r}]", what)
@@ -364,7 +364,7 @@ def renamed(what: str) -> str:
     if what.startswith("filter: "):
         what = re.sub(r"\b(?:NEAREST|BILINEAR|BICUBIC)\b", lambda found: repr(found[0].lower()), what)
         return what.replace("filter", "interpolation", 1)
-    return re.sub(r"^n_variants: value is (\d+)", r"sizes: there are \1", what)
+    return re.sub(r"^n_sizes: value is (\d+)", r"sizes: there are \1", what)
 
 
 _MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints", "polygons": "polygons"}

@@ -228,7 +228,7 @@ def _image_of(output: Output) -> dict[str, Any]:
         raise SettingsError(f"python.field: value is {output!r}; must be an image of dtype 'uint8' and layout 'nhwc', "
                             "because the function gets such pixels (leave Normalize out, and normalise in the "
                             "function)")
-    if output.variants:
+    if output.size_ops:
         raise SettingsError(f"python.field: value is {output!r}; must be an image without sizes, because the rows of a "
                             "function have one shape")
     return {"ops": output.ops, "random_group": output.random_group, "channels": output.channels,

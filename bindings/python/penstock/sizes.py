@@ -74,8 +74,8 @@ def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...
         found = tuple(sizes)
     except TypeError:  # an array of NumPy's without a dimension
         raise TypeError(f"image.sizes: value is {sizes!r}; must be a list of sizes, ints or (height, width)") from None
-    if not 1 <= len(found) <= _c.MAX_VARIANTS:
-        raise SettingsError(f"image.sizes: value has {len(found)} sizes; must have from 1 to {_c.MAX_VARIANTS}")
+    if not 1 <= len(found) <= _c.MAX_SIZES:
+        raise SettingsError(f"image.sizes: value has {len(found)} sizes; must have from 1 to {_c.MAX_SIZES}")
     make = ops if callable(ops) and not isinstance(ops, Op) else _function_of(ops)
     lists = tuple(operations(f"image.ops({size!r})", make(size)) for size in found)
     _refuse_equal(found, lists)

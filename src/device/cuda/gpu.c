@@ -4,7 +4,7 @@
 #include "device/cuda/info.h"
 #include "device/cuda/table.h"
 #include "base/error.h"
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 
 #include <stdlib.h>
 
@@ -35,8 +35,8 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
     const struct pstk__layout *layout = &d->layout;
     const uint64_t buffers = pstk__layout_device_memory(layout, d->n_slots);
     uint64_t size = buffers;
-    for (uint32_t v = 0; v < d->n_variants; v++)
-        size += pstk__cuda_finish_size(pstk__plan_variant(c->plan, v));
+    for (uint32_t v = 0; v < d->n_sizes; v++)
+        size += pstk__cuda_finish_size(pstk__plan_of_size(c->plan, v));
     void *memory = NULL;
     cudaError_t code = cudaMalloc(&memory, size);
     d->memory = memory;
@@ -56,8 +56,8 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "getting memory for the slots", err);
     uint8_t *tables = d->memory + buffers;
-    for (uint32_t v = 0; v < d->n_variants && code == cudaSuccess; v++) {
-        const struct pstk__plan *plan = pstk__plan_variant(c->plan, v);
+    for (uint32_t v = 0; v < d->n_sizes && code == cudaSuccess; v++) {
+        const struct pstk__plan *plan = pstk__plan_of_size(c->plan, v);
         code = pstk__cuda_finish_init(&d->finish[v], plan, layout, tables, d->copies);
         d->finish[v].module = &d->module;
         tables += pstk__cuda_finish_size(plan);
@@ -102,7 +102,7 @@ static int try_kernels(struct pstk__cuda *d, struct pstk_error *err)
 {
     uint8_t *arrival = pstk__gpu_arrival(d, 0);
     cudaError_t code = cudaMemsetAsync(arrival, 0, d->layout.arrival_size, d->kernels);
-    for (uint32_t v = 0; v < d->n_variants && code == cudaSuccess; v++)
+    for (uint32_t v = 0; v < d->n_sizes && code == cudaSuccess; v++)
         code = pstk__cuda_finish_launch(&d->finish[v], arrival, d->memory, 0, d->kernels);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(d->kernels);
@@ -206,8 +206,8 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
     *out = NULL;
     struct pstk__cuda *d = calloc(1, sizeof *d);
     struct pstk__cuda_slot *slots = calloc(c->n_slots, sizeof *slots);
-    const uint32_t n_variants = c->plan->n_variants > 1 ? c->plan->n_variants : 1;
-    struct pstk__cuda_finish *finish = calloc(n_variants, sizeof *finish);
+    const uint32_t n_sizes = c->plan->n_sizes > 1 ? c->plan->n_sizes : 1;
+    struct pstk__cuda_finish *finish = calloc(n_sizes, sizeof *finish);
     if (!d || !slots || !finish || pthread_mutex_init(&d->lock, NULL) != 0) {
         free(finish);
         free(slots);
@@ -221,7 +221,7 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
     d->layout = *c->layout;
     d->slots = slots;
     d->finish = finish;
-    d->n_variants = n_variants;
+    d->n_sizes = n_sizes;
     const int r = cuda_build(d, c, err);
     if (r < 0) {
         release_all(d);

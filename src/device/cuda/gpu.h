@@ -59,8 +59,8 @@ struct pstk__cuda {
     uint32_t n_slots, n_outputs, timed;
     struct pstk__layout layout;
     struct pstk__cuda_module module;
-    struct pstk__cuda_finish *finish; /* n_variants, owned */
-    uint32_t n_variants;              /* of the plan, at least 1 */
+    struct pstk__cuda_finish *finish; /* n_sizes, owned */
+    uint32_t n_sizes;                 /* of the plan, at least 1 */
     uint8_t *memory;                  /* slots, layout.device_size apart, then arrival buffers,
                                          layout.arrival_size apart, then tables; owned */
     cudaStream_t copies, kernels;     /* owned */

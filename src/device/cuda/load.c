@@ -166,7 +166,7 @@ static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_l
     cudaError_t code = cudaSuccess;
     if (d->finish->n_outputs > 0) {
         code = pstk__cuda_finish_launch(
-            &d->finish[end->variant], pstk__gpu_arrival(d, d->n_finished),
+            &d->finish[end->size_index], pstk__gpu_arrival(d, d->n_finished),
             pstk__gpu_memory(&d->base, end->slot), end->n_valid, d->kernels);
         if (code == cudaSuccess)
             code = cudaEventRecord(load->taken, d->kernels);

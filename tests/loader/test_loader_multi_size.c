@@ -7,23 +7,23 @@
 
 #define N_SAMPLES 103
 #define BATCH 8
-#define N_VARIANTS 3
+#define N_SIZES 3
 #define EVERY 2
 
 static char path[4200];
 
 struct setup {
-    struct pstk_op ops[N_VARIANTS][3];
-    struct pstk_op_list lists[N_VARIANTS];
+    struct pstk_op ops[N_SIZES][3];
+    struct pstk_op_list lists[N_SIZES];
     struct pstk_output outputs[3];
     struct pstk_settings settings;
 };
 
-static const uint32_t sides[N_VARIANTS][2] = {{12, 14}, {33, 7}, {5, 6}};
+static const uint32_t sides[N_SIZES][2] = {{12, 14}, {33, 7}, {5, 6}};
 
 static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
 {
-    for (uint32_t v = 0; v < N_VARIANTS; v++) {
+    for (uint32_t v = 0; v < N_SIZES; v++) {
         setup->ops[v][0] = pstk_random_resized_crop(sides[v][0], sides[v][1]);
         setup->ops[v][1] = pstk_random_flip(0.5);
         setup->ops[v][2] = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
@@ -33,8 +33,8 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
     setup->outputs[0] = pstk_output_scalar("cls", PSTK_I64);
     setup->outputs[1] = pstk_output_image("img", NULL, 0, dtype, layout);
     setup->outputs[2] = pstk_output_ragged("boxes");
-    setup->outputs[1].image.variants = setup->lists;
-    setup->outputs[1].image.n_variants = N_VARIANTS;
+    setup->outputs[1].image.size_ops = setup->lists;
+    setup->outputs[1].image.n_sizes = N_SIZES;
     setup->outputs[1].image.every = EVERY;
     struct pstk_settings *s = &setup->settings;
     pstk_settings_init(s, sizeof *s);
@@ -50,8 +50,8 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
 static void leave(struct setup *setup, uint32_t v)
 {
     struct pstk_output *o = &setup->outputs[1];
-    o->image.variants = NULL;
-    o->image.n_variants = o->image.every = 0;
+    o->image.size_ops = NULL;
+    o->image.n_sizes = o->image.every = 0;
     o->image.ops = setup->lists[v].ops;
     o->image.n_ops = setup->lists[v].n_ops;
 }
@@ -63,7 +63,7 @@ struct copy {
     int64_t labels[BATCH], offsets[BATCH + 1];
     int64_t shape[10], strides[10];
     uint64_t size, position;
-    uint32_t n_valid, variant;
+    uint32_t n_valid, size_index;
 };
 
 static int copy_tensor(const struct pstk_batch *b, uint32_t tensor, void *to, uint64_t room,
@@ -84,7 +84,7 @@ static int copy_batch(struct copy *copy, const struct pstk_batch *b, cudaStream_
     memset(copy, 0, sizeof *copy);
     copy->n_valid = b->n_valid;
     copy->position = b->position;
-    copy->variant = b->variant;
+    copy->size_index = b->size_index;
     copy->size = t->size;
     memcpy(copy->shape, t->shape, sizeof copy->shape);
     memcpy(copy->strides, t->strides, sizeof copy->strides);
@@ -130,9 +130,9 @@ static struct copy all[MAX_BATCHES], alone[MAX_BATCHES];
 static int is_right(const struct setup *setup, uint32_t *seen)
 {
     const int n = copy_epoch(&setup->settings, all);
-    for (uint32_t v = 0; v < N_VARIANTS; v++) {
+    for (uint32_t v = 0; v < N_SIZES; v++) {
         struct setup one = *setup;
-        for (uint32_t k = 0; k < N_VARIANTS; k++)
+        for (uint32_t k = 0; k < N_SIZES; k++)
             one.lists[k].ops = one.ops[k];
         one.settings.outputs = one.outputs;
         one.settings.device.kind = PSTK_HOST;
@@ -140,12 +140,12 @@ static int is_right(const struct setup *setup, uint32_t *seen)
         if (n <= 0 || copy_epoch(&one.settings, alone) != n)
             return 0;
         for (int i = 0; i < n; i++) {
-            alone[i].variant = v;
-            if (all[i].variant != v)
+            alone[i].size_index = v;
+            if (all[i].size_index != v)
                 continue;
             *seen |= 1u << v;
             if (memcmp(&all[i], &alone[i], sizeof *all) != 0) {
-                printf("# batch %d of %d, variant %u differs\n", i, n, v);
+                printf("# batch %d of %d, size %u differs\n", i, n, v);
                 return 0;
             }
         }
@@ -254,7 +254,7 @@ TEST(ranks_have_the_same_sizes_from_any_position)
             for (int i = 0; i < n; i++) {
                 if (k == 0 && rank == 0)
                     first[i] = all[i];
-                CHECK_EQ(all[i].variant, first[i + (int)k].variant);
+                CHECK_EQ(all[i].size_index, first[i + (int)k].size_index);
                 if (rank == 0)
                     CHECK(memcmp(&all[i], &first[i + (int)k], sizeof *all) == 0);
             }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs that have several lists of operations. Each variant's plan and rows are those of a plan
+ * Outputs that have several lists of operations. The plan and rows of each size are those of a plan
  * with that list alone, and what is laid out once fits them all.
  */
-#include "sample/variants.h"
+#include "sample/multi_size.h"
 #include "sample/layout.h"
 #include "support/sample_fixture.h"
 #include "support/test.h"
@@ -49,8 +49,8 @@ static struct pstk_output sized(uint32_t dtype, uint32_t layout)
                                 .kind = PSTK_OUTPUT_IMAGE,
                                 .dtype = dtype,
                                 .image.layout = layout,
-                                .image.variants = lists,
-                                .image.n_variants = 3,
+                                .image.size_ops = lists,
+                                .image.n_sizes = 3,
                                 .image.every = 2};
 }
 
@@ -58,14 +58,14 @@ static struct pstk_output alone(uint32_t dtype, uint32_t layout, uint32_t v)
 {
     struct pstk_output o = sized(dtype, layout);
     o.image.ops = list_of(v, &o.image.n_ops);
-    o.image.variants = NULL;
-    o.image.n_variants = o.image.every = 0;
+    o.image.size_ops = NULL;
+    o.image.n_sizes = o.image.every = 0;
     return o;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Whether the sample of a variant is that of its list alone. `room` is of the largest. */
+/* Whether the sample of a size is that of its list alone. `room` is of the largest. */
 static void check_rows(const struct fixture *f, struct run *all, uint32_t v, uint32_t dtype)
 {
     const struct pstk_output outputs[2] = {alone(dtype, PSTK_NCHW, v),
@@ -76,7 +76,7 @@ static void check_rows(const struct fixture *f, struct run *all, uint32_t v, uin
     const struct pstk__sample_key key = {7, EPOCH, 9, v};
     CHECK_EQ(fixture_parse(f, f->size, &record, &all->err), 0);
     CHECK_EQ(pstk__sample_write(all->sampler, &record, 0, &key, all->rows, &all->err), 0);
-    const struct pstk__output *o = &pstk__plan_variant(all->plan, v)->outputs[0];
+    const struct pstk__output *o = &pstk__plan_of_size(all->plan, v)->outputs[0];
     const struct pstk__output *want = &one.plan->outputs[0];
     CHECK_EQ(pstk__output_rows(o)->row_size, pstk__output_rows(want)->row_size);
     CHECK(memcmp(o->shape, want->shape, sizeof o->shape) == 0);
@@ -86,7 +86,7 @@ static void check_rows(const struct fixture *f, struct run *all, uint32_t v, uin
     run_close(&one);
 }
 
-TEST(a_row_of_a_variant_is_that_of_its_list_alone)
+TEST(a_row_of_a_size_is_that_of_its_list_alone)
 {
     const uint32_t dtypes[] = {PSTK_U8, PSTK_F16, PSTK_F32};
     struct fixture f;
@@ -98,8 +98,8 @@ TEST(a_row_of_a_variant_is_that_of_its_list_alone)
         struct run all;
         CHECK_EQ(run_open(&all, &f, &s), 0);
         free(all.rows[0].data);
-        all.rows[0].data = malloc(pstk__variants_row_size(all.plan, 0));
-        CHECK_EQ(pstk__variants_row_size(all.plan, 0), 30 * 20 * 3 * pstk_dtype_size(dtypes[d]));
+        all.rows[0].data = malloc(pstk__multi_size_row_size(all.plan, 0));
+        CHECK_EQ(pstk__multi_size_row_size(all.plan, 0), 30 * 20 * 3 * pstk_dtype_size(dtypes[d]));
         for (uint32_t k = 0; k < 9; k++) /* in turns, on one worker */
             check_rows(&f, &all, k * 2 % 3, dtypes[d]);
         run_close(&all);
@@ -109,7 +109,7 @@ TEST(a_row_of_a_variant_is_that_of_its_list_alone)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-TEST(a_slot_and_a_worker_fit_the_largest_variant)
+TEST(a_slot_and_a_worker_fit_the_largest_size)
 {
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
@@ -132,7 +132,7 @@ TEST(a_slot_and_a_worker_fit_the_largest_variant)
             CHECK(v == 1 ? layout.size == of_one.size : layout.size > of_one.size);
             CHECK(v == 1 ? layout.device_size == of_one.device_size
                          : layout.device_size >= of_one.device_size);
-            CHECK_EQ(pstk__plan_variant(plan, v)->scratch_size, plan->scratch_size);
+            CHECK_EQ(pstk__plan_of_size(plan, v)->scratch_size, plan->scratch_size);
             pstk__plan_close(single);
         }
         CHECK_EQ(plan->outputs[0].image.max_ops, plan->others[0]->outputs[0].image.max_ops);
@@ -143,23 +143,23 @@ TEST(a_slot_and_a_worker_fit_the_largest_variant)
     fixture_close(&f);
 }
 
-TEST(a_variant_lasts_for_some_batches_and_all_are_drawn)
+TEST(a_size_lasts_for_some_batches_and_all_are_drawn)
 {
     uint32_t n[3] = {0}, changes = 0;
-    const struct pstk__plan plan = {.n_variants = 3, .every = 4, .seed = 1};
+    const struct pstk__plan plan = {.n_sizes = 3, .every = 4, .seed = 1};
     for (uint64_t index = 0; index < 12000; index++) {
-        const uint32_t v = pstk__variants_at(&plan, 5, index);
+        const uint32_t v = pstk__multi_size_at(&plan, 5, index);
         CHECK(v < 3);
-        CHECK_EQ(v, pstk__variants_at(&plan, 5, index / 4 * 4));
-        changes += index > 0 && v != pstk__variants_at(&plan, 5, index - 1);
+        CHECK_EQ(v, pstk__multi_size_at(&plan, 5, index / 4 * 4));
+        changes += index > 0 && v != pstk__multi_size_at(&plan, 5, index - 1);
         n[v]++;
     }
     /* 3000 draws of a third each: a number outside of these bounds is more than 5 deviations off */
     for (uint32_t v = 0; v < 3; v++)
         CHECK(n[v] > 4 * 870 && n[v] < 4 * 1130);
     CHECK(changes > 1870 && changes < 2130);
-    const struct pstk__plan none = {.n_variants = 0}, one = {.n_variants = 1, .every = 1};
-    CHECK(pstk__variants_at(&none, 5, 7) == 0 && pstk__variants_at(&one, 5, 7) == 0);
+    const struct pstk__plan none = {.n_sizes = 0}, one = {.n_sizes = 1, .every = 1};
+    CHECK(pstk__multi_size_at(&none, 5, 7) == 0 && pstk__multi_size_at(&one, 5, 7) == 0);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -169,9 +169,9 @@ struct wrong {
     const char *says;
 };
 
-static struct pstk_output but(struct pstk_output o, uint32_t n_variants, uint32_t every)
+static struct pstk_output but(struct pstk_output o, uint32_t n_sizes, uint32_t every)
 {
-    o.image.n_variants = n_variants;
+    o.image.n_sizes = n_sizes;
     o.image.every = every;
     return o;
 }
@@ -181,8 +181,8 @@ static struct pstk_output of_lists(const struct pstk_op_list *given)
     return (struct pstk_output){.field = "img",
                                 .name = "given",
                                 .kind = PSTK_OUTPUT_IMAGE,
-                                .image.variants = given,
-                                .image.n_variants = 3,
+                                .image.size_ops = given,
+                                .image.n_sizes = 3,
                                 .image.every = 2};
 }
 
@@ -204,23 +204,22 @@ TEST(wrong_lists_are_refused_with_the_member_named)
     scalar.kind = PSTK_OUTPUT_SCALAR;
     unused.image.every = 3;
     const struct wrong list[] = {
-        {but(of_lists(gray), 0, 2), "outputs[1].n_variants: value is 0; must be at least 1"},
-        {but(of_lists(gray), 65, 2), "outputs[1].n_variants: value is 65; must be at most 64"},
+        {but(of_lists(gray), 0, 2), "outputs[1].n_sizes: value is 0; must be at least 1"},
+        {but(of_lists(gray), 65, 2), "outputs[1].n_sizes: value is 65; must be at most 64"},
         {but(of_lists(gray), 3, 0), "outputs[1].every: value is 0; must be at least 1"},
-        {but(of_lists(gray), 2, 2),
-         "outputs[1].n_variants: value is 2; must be 3, as of outputs[0]"},
+        {but(of_lists(gray), 2, 2), "outputs[1].n_sizes: value is 2; must be 3, as of outputs[0]"},
         {but(of_lists(gray), 3, 5), "outputs[1].every: value is 5; must be 2, as of outputs[0]"},
         {unused, "outputs[1].every: value is 3; must be 0"},
-        {both, "outputs[1].n_ops: value is 1; must be 0 for an output that has variants"},
-        {scalar, "outputs[1].n_variants: value is 3; must be 0, because it applies to image"},
-        {none, "outputs[1].variants: value is NULL; must be an array of 3"},
-        {of_lists(gray), "outputs[1].variants[1].ops: the images have 1 channels; must have 3"},
-        {of_lists(sizeless), "outputs[1].variants[2].ops do not fix the size"},
-        {of_lists(empty), "outputs[1].variants[1].ops do not fix the size"},
-        {of_lists(absent), "outputs[1].variants[0].ops: value is NULL; must be an array of 2"},
-        {of_lists(unknown), "outputs[1].variants[1].ops[0]"},
-        {of_lists(reserved), "outputs[1].variants[1].reserved: value is 9; must be 0"},
-        {of_lists(long_one), "outputs[1].variants[1].n_ops: value is 65; must be at most 64"},
+        {both, "outputs[1].n_ops: value is 1; must be 0 for an output that has size_ops"},
+        {scalar, "outputs[1].n_sizes: value is 3; must be 0, because it applies to image"},
+        {none, "outputs[1].size_ops: value is NULL; must be an array of 3"},
+        {of_lists(gray), "outputs[1].size_ops[1].ops: the images have 1 channels; must have 3"},
+        {of_lists(sizeless), "outputs[1].size_ops[2].ops do not fix the size"},
+        {of_lists(empty), "outputs[1].size_ops[1].ops do not fix the size"},
+        {of_lists(absent), "outputs[1].size_ops[0].ops: value is NULL; must be an array of 2"},
+        {of_lists(unknown), "outputs[1].size_ops[1].ops[0]"},
+        {of_lists(reserved), "outputs[1].size_ops[1].reserved: value is 9; must be 0"},
+        {of_lists(long_one), "outputs[1].size_ops[1].n_ops: value is 65; must be at most 64"},
     };
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
@@ -265,9 +264,9 @@ TEST(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(a_row_of_a_variant_is_that_of_its_list_alone),
-        CASE(a_slot_and_a_worker_fit_the_largest_variant),
-        CASE(a_variant_lasts_for_some_batches_and_all_are_drawn),
+        CASE(a_row_of_a_size_is_that_of_its_list_alone),
+        CASE(a_slot_and_a_worker_fit_the_largest_size),
+        CASE(a_size_lasts_for_some_batches_and_all_are_drawn),
         CASE(wrong_lists_are_refused_with_the_member_named),
         CASE(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing),
     };
