@@ -147,21 +147,6 @@ static int is_bare(const struct pstk__search *search)
            !pstk__launcher_variable(search, "GROUP_RANK");
 }
 
-/* Fail where RANK and WORLD_SIZE may count machines, as under Kubeflow's PyTorchJob, unless each
- * machine has one process, or an outer launcher has the same numbers. */
-static int check_machines(const struct pstk__search *search, const struct pstk__said *winner)
-{
-    const char *processes = pstk__launcher_variable(search, "PET_NPROC_PER_NODE");
-    struct pstk__said same[MAX_SAID];
-    if ((processes && strcmp(processes, "1") == 0) || outer(search, 2, winner, same) > 0)
-        return 0;
-    return pstk__launcher_fail(
-        search,
-        "RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines "
-        "instead of processes (start the processes with torchrun, or give %s)",
-        search->query.numbers);
-}
-
 /* Return 1 with `text` where an outer launcher says that this is one of several processes. The
  * index of a pod does not: pods of a Job may be programs of their own. */
 static int says_several(const struct pstk__search *search, int source, char text[TEXT_SIZE])
@@ -178,9 +163,9 @@ static int says_several(const struct pstk__search *search, int source, char text
     return half.value != (half.name == pstk__launchers[source].rank ? 0 : 1);
 }
 
-/* Fail where RANK and WORLD_SIZE of one process contradict an outer launcher: they were left from
- * elsewhere, and each of its processes would get all samples. */
-static int check_left(const struct pstk__search *search)
+/* Fail where RANK and WORLD_SIZE contradict an outer launcher that says nothing of them: they were
+ * left from elsewhere, or count machines that each run several processes. */
+static int check_outer(const struct pstk__search *search, const struct pstk__said *winner)
 {
     const struct pstk__search quiet = quietly(search);
     char text[TEXT_SIZE];
@@ -188,10 +173,27 @@ static int check_left(const struct pstk__search *search)
         if (source != PSTK__TORCHRUN && says_several(&quiet, source, text))
             return pstk__launcher_fail(
                 search,
-                "RANK is 0 and WORLD_SIZE is 1, but LOCAL_RANK is not set, and %s; must "
+                "RANK is %u and WORLD_SIZE is %u, but LOCAL_RANK is not set, and %s; must "
                 "agree (unset RANK and WORLD_SIZE, or give %s)",
-                text, search->query.numbers);
+                winner->rank, winner->world, text, search->query.numbers);
     return 0;
+}
+
+/* Fail where RANK and WORLD_SIZE may count machines, as under Kubeflow's PyTorchJob, unless each
+ * machine has one process, or an outer launcher has the same numbers. */
+static int check_machines(const struct pstk__search *search, const struct pstk__said *winner)
+{
+    const char *processes = pstk__launcher_variable(search, "PET_NPROC_PER_NODE");
+    struct pstk__said same[MAX_SAID];
+    if (outer(search, 2, winner, same) > 0)
+        return 0;
+    if (processes && strcmp(processes, "1") == 0)
+        return check_outer(search, winner);
+    return pstk__launcher_fail(
+        search,
+        "RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines "
+        "instead of processes (start the processes with torchrun, or give %s)",
+        search->query.numbers);
 }
 
 /* Check that nothing contradicts the first of n that have both numbers at the innermost level. */
@@ -212,7 +214,7 @@ static int check_agreement(const struct pstk__search *search, int level,
             return -1;
     if (winner->source != PSTK__TORCHRUN || !is_bare(search))
         return 0;
-    return winner->world > 1 ? check_machines(search, winner) : check_left(search);
+    return winner->world > 1 ? check_machines(search, winner) : check_outer(search, winner);
 }
 
 /* Find who has local numbers: the one that counts, or an outer launcher that says the same. */
@@ -346,6 +348,10 @@ static int begin(struct pstk__search *search, const struct pstk_rank_query *quer
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "query: size must be sizeof(struct pstk_rank_query)");
     memcpy(own, query, query->size < sizeof *own ? query->size : sizeof *own);
+    if (own->terminal > PSTK_TERMINAL_OWN)
+        return pstk__fail_setting(err, "terminal", own->terminal, "one of enum pstk_terminal");
+    if (own->reserved)
+        return pstk__fail_setting(err, "reserved", own->reserved, "0");
     own->option = own->option ? own->option : "ranks";
     own->automatic = own->automatic ? own->automatic : "it what pstk_find_ranks finds";
     own->numbers = own->numbers ? own->numbers : "ranks.rank and ranks.world";

@@ -125,8 +125,8 @@ def people_read_why_files_stayed_as_they_came(world):
     src, _ = forms(world)
     out = world.fresh("kept")
     text, _ = run("pack", src, out, "--jpeg", "exact")
-    for part in ("3 as they came (2 JPEG, 1 PNG)", "1 kept as it came: not a JPEG",
-                 "1 kept as it came: planes would not be smaller", "(--jpeg exact)"):
+    for part in ("3 as files (2 JPEG, 1 PNG)", "1 kept as a file: not a JPEG",
+                 "1 kept as a file: planes would not be smaller", "(--jpeg exact)"):
         assert part in text, (part, text)
         assert part in run("info", out, "--passthrough")[0], part
     listed = run("info", out, "--passthrough")[0]

@@ -144,6 +144,12 @@ TEST(numbers_that_may_count_machines_are_refused)
     CHECK_STR(find("RANK=1 WORLD_SIZE=2 PET_NPROC_PER_NODE=8"), machines);
     CHECK_STR(find("RANK=1 WORLD_SIZE=2 PET_NPROC_PER_NODE=1"), "1 of 2, 0 of 1: torchrun");
     CHECK_STR(find("RANK=1 WORLD_SIZE=2 " MPI(1, 2)), "1 of 2, 0 of 1: torchrun");
+    CHECK_STR(find("RANK=1 WORLD_SIZE=2 PET_NPROC_PER_NODE=1 " MPI(1, 2)),
+              "1 of 2, 0 of 1: torchrun");
+    CHECK_STR(
+        find("RANK=1 WORLD_SIZE=2 PET_NPROC_PER_NODE=1 " MPI(3, 8)),
+        "ranks: RANK is 1 and WORLD_SIZE is 2, but LOCAL_RANK is not set, and Open MPI reports "
+        "rank 3 of 8; must agree (unset RANK and WORLD_SIZE, " GIVE);
 }
 
 TEST(the_program_may_say_whether_it_has_a_terminal)
@@ -277,6 +283,12 @@ TEST(structs_of_another_version_are_taken)
               "known: value of source is too long; must be a name of at most 31 bytes");
     query.known = NULL;
     CHECK_STR(ask(&query), "known: value is NULL, and n_known is 2; must be as many");
+    query.n_known = 0;
+    query.terminal = 3;
+    CHECK_STR(ask(&query), "terminal: value is 3; must be one of enum pstk_terminal");
+    query.terminal = PSTK_TERMINAL_OWN;
+    query.reserved = 1;
+    CHECK_STR(ask(&query), "reserved: value is 1; must be 0");
     query.size = 0;
     CHECK_STR(ask(&query), "query: size must be sizeof(struct pstk_rank_query)");
 }

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import os
+import pathlib
 import pickle
 import re
 import shutil
@@ -627,6 +628,12 @@ class Words(unittest.TestCase):
             self.refused(penstock.SettingsError, [part], paths.local, path)
         for path in (sets.scalars(), "train", "/nowhere/train"):
             self.assertEqual(paths.local(path), path)
+
+    def test_a_list_of_paths_is_a_pattern_or_a_mixture(self):
+        for given in (["a-000.tar", "a-001.tar"], (pathlib.Path("a"),)):
+            for call in (penstock.Dataset, lambda path: penstock.Loader(path, batch_size=1)):
+                with self.assertRaisesRegex(TypeError, r"must be the name of a directory \(a pattern names several files.*Mixture"):
+                    call(given)
 
     def test_an_empty_path_is_not_the_current_directory(self):
         self.addCleanup(os.chdir, os.getcwd())

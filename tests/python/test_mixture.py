@@ -497,8 +497,8 @@ class Refused(unittest.TestCase):
         for make in (lambda: Mixture(a), lambda: Mixture([a, b]), lambda: Mixture({a: "much"}), lambda: Mixture([(0, a)]),
                      lambda: Mixture({a: 1}, samples_per_epoch=2.5, exhaustion="repeat")):
             self.assertRaises(TypeError, make)
-        for given in ({a: 1}, [a, b]):
-            with self.assertRaisesRegex(TypeError, "or a penstock.Mixture"):
+        for given, words in (({a: 1}, "or a penstock.Mixture"), ([a, b], "a penstock.Mixture takes several data sets")):
+            with self.assertRaisesRegex(TypeError, words):
                 penstock.Loader(given, batch_size=1)
 
     def test_invalid_weights_sources_and_orders_are_refused_by_the_library(self):

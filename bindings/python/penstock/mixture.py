@@ -402,7 +402,7 @@ def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Opening 
     """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
     catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):
-        if isinstance(path, (Mapping, list, tuple)):
+        if isinstance(path, Mapping):
             raise TypeError(f"path: value is {kind_of(path)}; must be the name of a directory, or a penstock.Mixture (give "
                             "penstock.Mixture({path: weight}))")
         name = os.path.abspath(paths.local(path))

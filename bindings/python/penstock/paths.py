@@ -16,6 +16,7 @@ from .hints import kind_of
 __all__ = ["check_plain", "local", "naming", "regular"]
 
 _DIRECTORY = "the name of a directory"
+_PATH = (str, bytes, os.PathLike)
 MAX_SHOWN = 60  # characters of a path that is too long
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -48,7 +49,7 @@ def _decoded(path: Any, setting: str, what: str) -> str:
     try:
         name = os.fsdecode(path)
     except TypeError:
-        raise TypeError(f"{setting}: value is {kind_of(path)}; must be {what}{_advice(path)}") from None
+        raise TypeError(f"{setting}: value is {kind_of(path)}; must be {what}{_advice(path, what)}") from None
     if "\0" in name:
         raise SettingsError(f"{setting}: value is {name!r}; must have no zero byte")
     try:
@@ -99,9 +100,12 @@ def check_plain(path: str | bytes, setting: str) -> None:
                                 "(compress the file afterwards)")
 
 
-def _advice(value: Any) -> str:
-    """What to do with a value that is no path."""
+def _advice(value: Any, what: str) -> str:
+    """Return what to do with a value that is no path. what: it must be."""
     kind = type(value)
+    if what == _DIRECTORY and isinstance(value, (list, tuple)) and all(isinstance(one, _PATH) for one in value):
+        return (" (a pattern names several files of one data set, 'shards-{000..127}.tar' or 'shards-*.tar'; a penstock.Mixture "
+                "takes several data sets)")
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and isinstance(getattr(value, "path", None), str):
         more = getattr(value, "_path_lacks", "")  # of a slice
         return f" (give {kind.__name__.lower()}.path{more})"

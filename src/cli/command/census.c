@@ -32,13 +32,13 @@ void census_put(const struct census *census, struct json_t *object)
     json_put_count(object, "damaged", census->n_damaged);
 }
 
-/* Write "3 as they came (1 JPEG, 2 PNG; 1 damaged)". Returns its length. */
+/* Write "3 as files (1 JPEG, 2 PNG; 1 damaged)". Returns its length. */
 static size_t passthrough_text(const struct census *census, char *text, size_t size)
 {
     const uint64_t n = census->n_passthrough_jpeg + census->n_passthrough_png;
     char all[UNIT_SIZE], jpeg[UNIT_SIZE], png[UNIT_SIZE], damaged[UNIT_SIZE];
     size_t at =
-        (size_t)snprintf(text, size, "%s as %s came (", unit_count(all, n), n == 1 ? "it" : "they");
+        (size_t)snprintf(text, size, "%s as %s (", unit_count(all, n), n == 1 ? "a file" : "files");
     if (census->n_passthrough_jpeg)
         at += (size_t)snprintf(text + at, size - at, "%s JPEG%s",
                                unit_count(jpeg, census->n_passthrough_jpeg),

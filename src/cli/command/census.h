@@ -21,8 +21,8 @@ struct census census_of(const struct pstk_field_stats *stats);
 /* Put planes, exact, equivalent, passthrough, passthrough_jpeg, passthrough_png, pixels and damaged
  * into an object. */
 void census_put(const struct census *census, struct json_t *object);
-/* Write one sentence without its full stop: "7 as planes (6 given back byte for byte, ...), 1 as it
- * came (1 JPEG; 1 damaged)". Returns `text`. */
+/* Write one sentence without its full stop: "7 as planes (6 given back byte for byte, ...), 1 as a
+ * file (1 JPEG; 1 damaged)". Returns `text`. */
 #define CENSUS_SIZE 384
 const char *census_text(const struct census *census, char text[CENSUS_SIZE]);
 

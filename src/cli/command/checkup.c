@@ -385,7 +385,7 @@ static void look_at_images(struct patient *patient)
         const char *counts = census_text(&census, text);
         struct finding *finding =
             find(patient->checkup, "images", is_slow ? FINDING_NOTE : FINDING_OK, "%s: %s%s",
-                 field.name, counts[0] ? counts : "files as they came, not counted by encoding",
+                 field.name, counts[0] ? counts : "files, not counted by encoding",
                  is_slow ? "; JPEGs decode several times slower than planes" : "");
         if (is_slow)
             advise(finding,

@@ -561,7 +561,7 @@ const struct command command_info = {
     .summary = "print what a data set holds",
     .operands = "DATA",
     .text = "Print what a data set holds: samples, shards, bytes, note, fields and side columns; "
-            "how its images are stored (as planes, as they came, or as pixels), and how many of "
+            "how its images are stored (as planes, as files, or as pixels), and how many of "
             "its JPEGs come "
             "back byte for byte; its classes, with the samples of each where the data set has at "
             "most 10,000.\n"

@@ -102,8 +102,8 @@ void passthrough_print(const struct passthrough *passthrough)
     char n[UNIT_SIZE];
     for (uint32_t reason = 0; reason < N_PASSTHROUGH; reason++)
         if (passthrough->n[reason])
-            printf("  %9s kept as %s came: %s\n", unit_count(n, passthrough->n[reason]),
-                   passthrough->n[reason] == 1 ? "it" : "they", passthrough_phrase(reason));
+            printf("  %9s kept as %s: %s\n", unit_count(n, passthrough->n[reason]),
+                   passthrough->n[reason] == 1 ? "a file" : "files", passthrough_phrase(reason));
 }
 
 struct json_t *passthrough_json(const struct passthrough *passthrough)

@@ -223,8 +223,8 @@ int option_count(const char *option, const char *text, struct range range, uint6
         return 0;
     }
     if (range.max == UINT64_MAX)
-        message_say("%s: value is '%s'; must be a whole number, at least %llu", option, text,
-                    (unsigned long long)range.min);
+        message_say("%s: value is '%s'; must be a whole number, at least %llu and below 2^64",
+                    option, text, (unsigned long long)range.min);
     else
         message_say("%s: value is '%s'; must be a whole number from %llu to %llu", option, text,
                     (unsigned long long)range.min, (unsigned long long)range.max);
