@@ -122,7 +122,7 @@ int annotated_open(struct annotated *annotated, const char *src, struct tree *tr
     const int r = pstk_annotations_open(&annotated->a, s, &err);
     progress_end(&progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
-        return interrupt_say("nothing was written");
+        return interrupt_say("nothing was packed");
     if (r < 0)
         return status_refuse(&err, s->path);
     pstk_annotations_get_info(annotated->a, &annotated->info);

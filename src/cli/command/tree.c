@@ -210,7 +210,7 @@ static int scan_folder(struct tree *tree, int fd, struct folder *folder)
         if (is_passed_over(tree, fd, entry->d_name))
             continue;
         if (interrupt_seen())
-            status = interrupt_say("nothing was written");
+            status = interrupt_say("nothing was packed");
         else if (kind_of(fd, entry) == 'd')
             status = scan_inner(tree, fd, folder, entry->d_name);
         else
