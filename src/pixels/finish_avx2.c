@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish_avx2: finishes rows of u8 pixels with 256-bit registers, by the table's affine function
- * (its line) if there is one, else by look-ups in the table. `channels` is f->channels, as a
+ * finish_avx2: finishes rows of u8 pixels with 256-bit registers: u8, and 16-bit dtypes by the
+ * table's affine function (its line). Look-ups in a table are left to finish_c: gathers, and loads
+ * that fill a vector, take longer (benchmarks/bench_levels). `channels` is f->channels, as a
  * constant for the compiler.
  */
 #if defined(__x86_64__)
 
 #include "pixels/resize_avx2.h"
+#include "pixels/resize_kernels_c.h"
 
 /*
- * Works on 32 pixels at a time. The table is copied to dwords, whatever the size of an element.
- * Eight consecutive values, from value 8 k of a row on, belong to one channel, or, with PACKED, to
- * channels 8 k % channels and on.
+ * Works on 32 pixels at a time. Eight consecutive values, from value 8 k of a row on, belong to one
+ * channel, or, with PACKED, to channels 8 k % channels and on.
  */
 #define PACKED PSTK__MAX_CHANNELS
 struct lookup {
-    union {
-        uint32_t table[PSTK__MAX_CHANNELS * 256];
-        struct {
-            __m256 scale[PACKED + 1][3], offset[PACKED + 1][3]; /* [channel or PACKED][k % 3] */
-        } line;
-    };
+    __m256 scale[PACKED + 1][3], offset[PACKED + 1][3]; /* [channel or PACKED][k % 3] */
 };
 _Static_assert(sizeof(struct lookup) <= PSTK__LOOKUP_SIZE, "a lookup has its place");
 
@@ -100,8 +96,8 @@ INLINE __m256i reversed(__m256i v)
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* How bytes become elements: by table, or by its line, cast to one of two dtypes. */
-enum way { LOOK_UP, LINE_F16, LINE_BF16 };
+/* How bytes become elements: they stay, or a line of them is cast to one of two dtypes. */
+enum way { COPY, LINE_F16, LINE_BF16 };
 
 static int is_line(const struct pstk__finish *finish)
 {
@@ -124,33 +120,25 @@ TARGET static void line_init(struct lookup *l, uint32_t c, const struct pstk__fi
     for (uint32_t k = 0; k < 3; k++) {
         const __m256i from =
             c == PACKED ? channels_from(k, f->channels) : _mm256_set1_epi32((int)c);
-        l->line.scale[c][k] = _mm256_i32gather_ps(a->scale, from, 4);
-        l->line.offset[c][k] = _mm256_i32gather_ps(a->offset, from, 4);
+        l->scale[c][k] = _mm256_i32gather_ps(a->scale, from, 4);
+        l->offset[c][k] = _mm256_i32gather_ps(a->offset, from, 4);
     }
 }
 
 TARGET void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *f)
 {
-    struct lookup *l = lookup;
-    const uint16_t *halves = f->table;
-    const uint32_t n = 256 * f->channels;
-    if (is_line(f)) {
-        for (uint32_t c = 0; c < f->channels; c++)
-            line_init(l, c, f);
-        line_init(l, PACKED, f);
-    } else if (pstk_dtype_size(f->dtype) == 4) {
-        memcpy(l->table, f->table, n * sizeof *l->table);
-    } else {
-        for (uint32_t i = 0; i < n; i++)
-            l->table[i] = halves[i];
-    }
+    if (!is_line(f))
+        return;
+    for (uint32_t c = 0; c < f->channels; c++)
+        line_init(lookup, c, f);
+    line_init(lookup, PACKED, f);
 }
 
 /* What all blocks of a row share. channels, size and way are constants for the compiler. */
 struct row {
     const struct lookup *lookup;
     uint32_t channels;
-    uint32_t size; /* bytes of an element */
+    uint32_t size; /* bytes of an element, 1 or 2 */
     enum way way;
     uint32_t flip;
     uint32_t apart; /* 1: elements of a channel are adjacent */
@@ -175,41 +163,11 @@ INLINE __m256i eight(const struct values *v, uint32_t j)
     return _mm256_cvtepu8_epi32(j % 2 ? _mm_unpackhi_epi64(half, half) : half);
 }
 
-INLINE __m256i entry(const uint32_t *table, uint32_t index)
-{
-    return _mm256_set1_epi32((int)table[index]);
-}
-
-/* The entries of eight indices. Loads that fill a vector and blends take a third of the time of a
- * gather where the CPU's gathers were slowed against data sampling. */
-TARGET static __attribute__((noinline)) __m256i entries(const uint32_t *table, __m256i indices)
-{
-    uint32_t _Alignas(32) index[8];
-    _mm256_store_si256((__m256i *)index, indices);
-    __asm__("" : "+m"(index)); /* the compiler would take the indices out of their register */
-    const __m256i ab = _mm256_blend_epi32(entry(table, index[0]), entry(table, index[1]), 0x02);
-    const __m256i cd = _mm256_blend_epi32(entry(table, index[2]), entry(table, index[3]), 0x08);
-    const __m256i ef = _mm256_blend_epi32(entry(table, index[4]), entry(table, index[5]), 0x20);
-    const __m256i gh = _mm256_blend_epi32(entry(table, index[6]), entry(table, index[7]), 0x80);
-    return _mm256_blend_epi32(_mm256_blend_epi32(ab, cd, 0x0c), _mm256_blend_epi32(ef, gh, 0xc0),
-                              0xf0);
-}
-
-INLINE __m256i look_up(const struct values *v, uint32_t j)
-{
-    const uint32_t *table = v->row->lookup->table;
-    if (v->c != PACKED)
-        return entries(table + 256 * v->c, eight(v, j));
-    const __m256i first = _mm256_slli_epi32(channels_from((v->k + j) % 3, v->row->channels), 8);
-    return entries(table, _mm256_add_epi32(eight(v, j), first));
-}
-
 INLINE __m256 on_line(const struct values *v, uint32_t j)
 {
     const struct lookup *l = v->row->lookup;
     const uint32_t k = (v->k + j) % 3;
-    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(eight(v, j)), l->line.scale[v->c][k],
-                           l->line.offset[v->c][k]);
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(eight(v, j)), l->scale[v->c][k], l->offset[v->c][k]);
 }
 
 /* No value of a line is a tie between two elements: so add half an element and truncate. */
@@ -228,29 +186,15 @@ INLINE __m256i sixteen(const struct values *v, uint32_t j)
         const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
         return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     }
-    __m256i low, high;
-    if (v->row->way == LINE_BF16) {
-        low = bf16_of(on_line(v, j));
-        high = bf16_of(on_line(v, j + 1));
-    } else {
-        low = look_up(v, j);
-        high = look_up(v, j + 1);
-    }
+    const __m256i low = bf16_of(on_line(v, j)), high = bf16_of(on_line(v, j + 1));
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
 }
 
 INLINE void elements(uint8_t *out, const struct values *v)
 {
     __m256i *to = (__m256i *)out;
-    if (v->row->size == 2) {
-        _mm256_storeu_si256(to, sixteen(v, 0));
-        _mm256_storeu_si256(to + 1, sixteen(v, 2));
-    } else {
-        _mm256_storeu_si256(to, look_up(v, 0));
-        _mm256_storeu_si256(to + 1, look_up(v, 1));
-        _mm256_storeu_si256(to + 2, look_up(v, 2));
-        _mm256_storeu_si256(to + 3, look_up(v, 3));
-    }
+    _mm256_storeu_si256(to, sixteen(v, 0));
+    _mm256_storeu_si256(to + 1, sixteen(v, 2));
 }
 
 /* Store a block's pixels of channel c. */
@@ -339,7 +283,7 @@ INLINE void finish_sized(uint8_t *out, const uint8_t *pixels, const struct pstk_
     const uint64_t block_size = channels * BLOCK, ahead = row.flip ? -block_size : block_size;
     uint64_t at = row.flip ? (uint64_t)channels * width - block_size : 0; /* of a whole block */
     for (uint32_t left = width, n; left > 0; left -= n, at += ahead, out += BLOCK * step) {
-        uint8_t own[PSTK__MAX_CHANNELS * BLOCK], block[sizeof own * sizeof(uint32_t)];
+        uint8_t own[PSTK__MAX_CHANNELS * BLOCK], block[sizeof own * sizeof(uint16_t)];
         const uint8_t *from = own;
         uint8_t *to = block;
         uint64_t to_plane = BLOCK * size;
@@ -381,11 +325,7 @@ INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__fini
         row.lookup = &own;
     }
     if (size == 1)
-        finish_sized(out, pixels, f, row_as(row, 1, LOOK_UP));
-    else if (size == 4)
-        finish_sized(out, pixels, f, row_as(row, 4, LOOK_UP));
-    else if (!is_line(f))
-        finish_sized(out, pixels, f, row_as(row, 2, LOOK_UP));
+        finish_sized(out, pixels, f, row_as(row, 1, COPY));
     else if (f->dtype == PSTK_F16)
         finish_sized(out, pixels, f, row_as(row, 2, LINE_F16));
     else
@@ -429,6 +369,8 @@ void pstk__finish_row_avx2(void *out, const uint8_t *pixels, const struct pstk__
     if (finish->dtype == PSTK_U8 && !finish->flip &&
         (finish->layout == PSTK_NHWC || finish->channels == 1))
         memcpy(out, pixels, (size_t)finish->channels * finish->width);
+    else if (finish->dtype != PSTK_U8 && !is_line(finish))
+        pstk__finish_row_c(out, pixels, finish);
     else if (finish->dtype == PSTK_U8 && finish->layout == PSTK_NHWC && finish->channels == 3)
         mirror_3(out, pixels, finish->width);
     else if (finish->channels == 1)
