@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draw the charts of the document in #report, whose keys report_page.h lists. null is not known, and nothing is drawn
- * for it. The tables of the page are complete without this. */
+ * for it. The tables of the page are complete without this; report_body.c writes them, and charts take their words. */
 (function () {
     "use strict";
     const doc = JSON.parse(document.getElementById("report").textContent);
     const run = doc.run || {};
-    const NO_CHANGE = 1.02; // as in the tables
     let charts = [];
 
     const list = (value) => Array.isArray(value) ? value.filter((one) => one !== null && typeof one === "object") : [];
@@ -13,12 +12,10 @@
     const percent = (value) => known(value) ? 100 * value : null;
     const count = (value) => value.toLocaleString("en", {maximumFractionDigits: value < 100 ? 1 : 0});
 
-    function time(ns) {
-        const units = ["ns", "\u00b5s", "ms", "s"];
-        let i = 0;
-        for (; i < 3 && ns >= 1000; i++)
-            ns /= 1000;
-        return Number(ns.toPrecision(3)) + " " + units[i];
+    /* The rows of the table that the selector finds, as lists of texts; [0]: its heads. */
+    function cells(selector) {
+        const table = document.querySelector(selector);
+        return table ? Array.from(table.rows, (row) => Array.from(row.cells, (cell) => cell.textContent)) : [[]];
     }
 
     function colour(name) {
@@ -156,7 +153,7 @@
 
     function drawStages() {
         const stages = run.stages || {};
-        const names = ["reader", "workers", "uploader", "consumer"].filter((name) => stages[name]);
+        const names = cells("#stages table").slice(1).map((row) => row[0]);
         const share = (name, key) => {
             const one = stages[name], whole = one.busy_ns + one.starved_ns + one.blocked_ns;
             return known(whole) && whole > 0 ? 100 * one[key] / whole : null;
@@ -169,57 +166,46 @@
     }
 
     function drawWaits() {
+        const words = cells("#waits details table").slice(1);
         const buckets = list(doc.wait_buckets);
         draw("chart-waits", "bar",
-             {labels: buckets.map((one) => known(one.below_ns) ? "< " + time(one.below_ns) : "\u2265 " + time(one.from_ns)),
+             {labels: buckets.map((one, i) => known(one.below_ns) ? "< " + words[i][1] : "\u2265 " + words[i][0]),
               datasets: [{label: "batches", backgroundColor: colour("blue"), data: buckets.map((one) => one.n),
                           categoryPercentage: 1, barPercentage: .94, minBarLength: 2}]},
              {x: axis("time of a wait", {grid: {display: false}}), y: axis("batches", {beginAtZero: true})},
              {label: (item) => count(item.parsed.y) + " batches"});
-        const wait = (doc.times || {}).wait || {};
-        const named = [["p50_ns", "50 % within"], ["p95_ns", "95 % within"], ["p99_ns", "99 % within"], ["max_ns", "100 % within"]];
+        /* The table's first row is the wait for a batch: what, times, and a time for each share. */
+        const wait = (doc.times || {}).wait || {}, [heads, times] = cells("#waits table");
         draw("chart-quantiles", "bar",
-             {labels: named.map(([, label]) => label),
-              datasets: [{label: "wait", backgroundColor: colour("blue"),
-                          data: named.map(([key]) => known(wait[key]) ? wait[key] / 1e6 : null), minBarLength: 2}]},
+             {labels: heads.slice(2).map((share) => share + " within"),
+              datasets: [{label: "wait", backgroundColor: colour("blue"), minBarLength: 2,
+                          data: ["p50_ns", "p95_ns", "p99_ns", "max_ns"].map((key) => known(wait[key]) ? wait[key] / 1e6 : null)}]},
              {x: axis("ms", {beginAtZero: true}), y: rows()},
-             {indexAxis: "y", label: (item) => time(item.parsed.x * 1e6)});
+             {indexAxis: "y", label: (item) => times[2 + item.dataIndex]});
     }
 
     function drawCeilings() {
-        const names = [["storage", "storage"], ["memory", "memory"], ["loader", "loader, nothing decoded"], ["copy", "copy to the device"]]
-            .filter(([key]) => known((run.ratios || {})[key]));
-        const values = names.map(([key]) => 100 * run.ratios[key]);
+        const values = ["storage", "memory", "loader", "copy"].map((key) => percent((run.ratios || {})[key])).filter(known);
         draw("chart-ceilings", "bar",
-             {labels: names.map(([, label]) => lines(label)),
+             {labels: cells("#ceilings table").slice(1).map((row) => lines(row[0])),
               datasets: [{label: "reached", backgroundColor: colour("green"), data: values, minBarLength: 2, maxBarThickness: 34}]},
              {x: axis("% of what was measured alone", {min: 0, suggestedMax: 100}), y: rows()},
              {indexAxis: "y", label: (item) => count(item.parsed.x) + " % reached"});
     }
 
-    function change(one) {
-        if (one.what === "workers")
-            return one.change + (one.change === "+1" ? " worker" : " workers");
-        if (one.what === "storage")
-            return "storage " + one.change + " as fast";
-        return one.what === "consumer" ? "a consumer that takes batches at once" : one.what + " " + one.change;
-    }
-
     function drawForecast() {
-        const forecast = run.forecast || {}, cases = list(forecast.cases);
+        const forecast = run.forecast || {}, cases = list(forecast.cases), words = cells("#forecast table").slice(1);
         const stripes = striped("purple");
         const values = [forecast.measured, ...cases.map((one) => one.samples_per_second)].map((value) => known(value) ? value : null);
         draw("chart-forecast", "bar",
-             {labels: [lines("this run, measured"), ...cases.map((one) => lines(change(one)))],
+             {labels: words.map(([change, , kind], i) => lines(i === 0 ? change + ", " + kind : change)),
               datasets: [{label: "samples/s", data: values, maxBarThickness: 30, borderWidth: 1.5,
                           borderColor: [colour("blue"), ...cases.map(() => colour("purple"))],
                           backgroundColor: [colour("blue"), ...cases.map(() => stripes)]}]},
              {x: axis("samples/s", {beginAtZero: true}), y: rows()},
              {indexAxis: "y", label: (item) => {
-                 const one = cases[item.dataIndex - 1], rate = count(item.parsed.x) + " samples/s";
-                 if (!one)
-                     return rate + ", measured";
-                 return "prediction: " + (item.parsed.x < NO_CHANGE * forecast.measured ? "no faster" : rate) + ", limit: " + one.limit;
+                 const [, rate, kind, limit] = words[item.dataIndex];
+                 return rate + " samples/s, " + kind + ", limit: " + limit;
              }});
     }
 
