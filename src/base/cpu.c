@@ -63,6 +63,34 @@ static int brand(char text[49])
     return 1;
 }
 
+#elif defined(__aarch64__)
+
+#include <sys/auxv.h>
+
+uint32_t pstk__cpu_kernels(void)
+{
+    return PSTK_KERNELS_C;
+}
+
+int pstk__cpu_has_crc32(void)
+{
+    const unsigned long wanted = HWCAP_CRC32 | HWCAP_PMULL;
+    return (getauxval(AT_HWCAP) & wanted) == wanted;
+}
+
+/* Linux knows these CPUs by numbers alone: those that /proc/cpuinfo prints, of the register that it
+ * reads in their place. */
+static int brand(char text[49])
+{
+    uint64_t midr;
+    if (!(getauxval(AT_HWCAP) & HWCAP_CPUID))
+        return 0;
+    __asm__("mrs %0, midr_el1" : "=r"(midr));
+    snprintf(text, 49, "ARM implementer 0x%02x part 0x%03x revision %u",
+             (unsigned)(midr >> 24 & 0xFF), (unsigned)(midr >> 4 & 0xFFF), (unsigned)(midr & 15));
+    return 1;
+}
+
 #else
 
 uint32_t pstk__cpu_kernels(void)

@@ -43,6 +43,97 @@ static const uint32_t table[256] = {
     0x79B737BA, 0x8BDCB4B9, 0x988C474D, 0x6AE7C44E, 0xBE2DA0A5, 0x4C4623A6, 0x5F16D052, 0xAD7D5351,
 };
 
+uint32_t pstk__crc32c_c(uint32_t crc, const void *data, size_t size)
+{
+    const uint8_t *p = data;
+    crc = ~crc;
+    for (size_t i = 0; i < size; i++)
+        crc = crc >> 8 ^ table[(crc ^ p[i]) & 0xFF];
+    return ~crc;
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define HAS_INSTRUCTION
+#define TARGET __attribute__((target("sse4.2,pclmul")))
+
+TARGET INLINE uint32_t add_8(uint32_t crc, uint8_t value)
+{
+    return _mm_crc32_u8(crc, value);
+}
+
+TARGET INLINE uint32_t add_16(uint32_t crc, uint16_t value)
+{
+    return _mm_crc32_u16(crc, value);
+}
+
+TARGET INLINE uint32_t add_32(uint32_t crc, uint32_t value)
+{
+    return _mm_crc32_u32(crc, value);
+}
+
+TARGET INLINE uint64_t add_64(uint64_t crc, uint64_t value)
+{
+    return _mm_crc32_u64(crc, value);
+}
+
+/* a_1 times b_1 plus a_2 times b_2, without carries. All have 32 bits. */
+TARGET INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32_t b_2)
+{
+    __m128i p_1 =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a_1), _mm_cvtsi32_si128((int)b_1), 0);
+    __m128i p_2 =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a_2), _mm_cvtsi32_si128((int)b_2), 0);
+    return (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(p_1, p_2));
+}
+
+#elif defined(__aarch64__)
+
+#include <arm_neon.h>
+
+#define HAS_INSTRUCTION
+#define TARGET
+
+/* In assembly: gcc and clang name the extensions differently, and older clang has the intrinsics
+ * only in files that need the extension as a whole. */
+#define ADD(bits, word, instruction, wide)                                                         \
+    INLINE word add_##bits(word crc, uint##bits##_t value)                                         \
+    {                                                                                              \
+        uint32_t out;                                                                              \
+        __asm__(".arch_extension crc\n\t" instruction " %w0, %w1, %" wide "2"                      \
+                : "=r"(out)                                                                        \
+                : "r"(crc), "r"(value));                                                           \
+        return out;                                                                                \
+    }
+
+ADD(8, uint32_t, "crc32cb", "w")
+ADD(16, uint32_t, "crc32ch", "w")
+ADD(32, uint32_t, "crc32cw", "w")
+ADD(64, uint64_t, "crc32cx", "x")
+
+INLINE uint64x2_t product(uint64_t a, uint32_t b)
+{
+    uint64x2_t out;
+    __asm__(".arch_extension aes\n\tpmull %0.1q, %1.1d, %2.1d"
+            : "=w"(out)
+            : "w"(vcreate_u64(a)), "w"(vcreate_u64(b)));
+    return out;
+}
+
+/* a_1 times b_1 plus a_2 times b_2, without carries. All have 32 bits. */
+INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32_t b_2)
+{
+    return vgetq_lane_u64(veorq_u64(product(a_1, b_1), product(a_2, b_2)), 0);
+}
+
+#endif
+
+#if defined(HAS_INSTRUCTION)
+
 /* powers[j] = x^(64 j - 33) mod P, reflected: see combine. */
 static const uint32_t powers[257] = {
     0x00000000, 0x00000001, 0x493C7D27, 0xF20C0DFE, 0xBA4FC28E, 0x3DA6D0CB, 0xDDC0152B, 0x1C291D04,
@@ -80,22 +171,6 @@ static const uint32_t powers[257] = {
     0xA51B6135,
 };
 
-uint32_t pstk__crc32c_c(uint32_t crc, const void *data, size_t size)
-{
-    const uint8_t *p = data;
-    crc = ~crc;
-    for (size_t i = 0; i < size; i++)
-        crc = crc >> 8 ^ table[(crc ^ p[i]) & 0xFF];
-    return ~crc;
-}
-
-#if defined(__x86_64__)
-
-#include <immintrin.h>
-
-#define TARGET __attribute__((target("sse4.2,pclmul")))
-#define INLINE static inline __attribute__((always_inline))
-
 /* Words of one of the three streams: the longest for which `powers` has twice its length. */
 #define MAX_WORDS 128
 /* Below this many bytes one stream is as fast as three and their combination. */
@@ -122,12 +197,7 @@ INLINE void store_word(uint8_t *to, size_t at, uint64_t word)
  */
 TARGET INLINE uint64_t combine(uint64_t a, uint64_t b, uint64_t c, size_t n)
 {
-    __m128i pa = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a),
-                                      _mm_cvtsi32_si128((int)powers[2 * n]), 0);
-    __m128i pb =
-        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)b), _mm_cvtsi32_si128((int)powers[n]), 0);
-    uint64_t product = (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(pa, pb));
-    return _mm_crc32_u64(0, product) ^ c;
+    return add_64(0, products(a, powers[2 * n], b, powers[n])) ^ c;
 }
 
 /* The instruction takes a word a cycle but needs three for each: three streams keep it busy. */
@@ -139,9 +209,9 @@ TARGET INLINE uint64_t three_streams(uint64_t crc, uint8_t *to, const uint8_t *p
         uint64_t wa = load_word(p + i);
         uint64_t wb = load_word(p + stream + i);
         uint64_t wc = load_word(p + 2 * stream + i);
-        a = _mm_crc32_u64(a, wa);
-        b = _mm_crc32_u64(b, wb);
-        c = _mm_crc32_u64(c, wc);
+        a = add_64(a, wa);
+        b = add_64(b, wb);
+        c = add_64(c, wc);
         store_word(to, i, wa);
         store_word(to, stream + i, wb);
         store_word(to, 2 * stream + i, wc);
@@ -157,7 +227,7 @@ TARGET INLINE uint64_t tail(uint64_t state, uint8_t *to, const uint8_t *p, size_
     if (size & 4) {
         uint32_t word;
         memcpy(&word, p, sizeof word);
-        crc = _mm_crc32_u32(crc, word);
+        crc = add_32(crc, word);
         if (to)
             memcpy(to, &word, sizeof word);
         at = 4;
@@ -165,13 +235,13 @@ TARGET INLINE uint64_t tail(uint64_t state, uint8_t *to, const uint8_t *p, size_
     if (size & 2) {
         uint16_t word;
         memcpy(&word, p + at, sizeof word);
-        crc = _mm_crc32_u16(crc, word);
+        crc = add_16(crc, word);
         if (to)
             memcpy(to + at, &word, sizeof word);
         at += 2;
     }
     if (size & 1) {
-        crc = _mm_crc32_u8(crc, p[at]);
+        crc = add_8(crc, p[at]);
         if (to)
             to[at] = p[at];
     }
@@ -193,7 +263,7 @@ TARGET INLINE uint32_t run(uint32_t crc, uint8_t *to, const uint8_t *p, size_t s
     size_t words = size & ~(size_t)7;
     for (size_t i = 0; i < words; i += 8) {
         uint64_t word = load_word(p + i);
-        state = _mm_crc32_u64(state, word);
+        state = add_64(state, word);
         store_word(to, i, word);
     }
     return ~(uint32_t)tail(state, to ? to + words : NULL, p + words, size - words);

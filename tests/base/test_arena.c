@@ -112,6 +112,10 @@ TEST(a_large_arena_takes_no_memory_until_it_is_used)
 #endif
     CHECK_EQ(pstk__arena_open(&a, (size_t)1 << 28), 0);
     unsigned char resident[16];
+    if (mincore((void *)((uintptr_t)&a / 4096 * 4096), 1, resident) < 0) {
+        pstk__arena_close(&a);
+        SKIP("mincore does not work in this emulator");
+    }
     CHECK_EQ(mincore(a.base, 16 * 4096, resident), 0);
     for (int i = 0; i < 16; i++)
         CHECK_EQ(resident[i] & 1, 0);

@@ -191,7 +191,7 @@ TEST(every_isa_codes_blocks_alike)
             n_equal++;
         }
     }
-    CHECK(n_equal > 60);
+    CHECK(n_equal > 30 * pstk__cpu_kernels()); /* as many of each ISA */
     /* the tables have a code for every byte, but -32768 has 16 bits, which are no symbol's */
     fill_tables(script, 1);
     for (uint32_t place = 0; place < 64; place = place * 8 + 1)
