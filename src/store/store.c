@@ -62,6 +62,27 @@ int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t si
     return (int64_t)done;
 }
 
+int pstk__file_check_same(const struct pstk__file *file, const char *name, uint64_t size,
+                          int64_t changed_ns, int stage, struct pstk_error *err)
+{
+    uint64_t is_size;
+    int64_t is_changed_ns;
+    const int r = file->store->stat(file, &is_size, &is_changed_ns);
+    if (r < 0)
+        return pstk__fail_errno(err, -r, stage, "cannot read %s", name);
+    if (is_size != size)
+        return pstk__fail(err, PSTK_EBADMSG, stage,
+                          "%s was changed or replaced since the data set was opened: it has %llu "
+                          "bytes, and had %llu (its size differs): open the data set again",
+                          name, (unsigned long long)is_size, (unsigned long long)size);
+    return is_changed_ns == changed_ns
+               ? 0
+               : pstk__fail(err, PSTK_EBADMSG, stage,
+                            "%s was changed or replaced since the data set was opened (its time of "
+                            "change differs): open the data set again",
+                            name);
+}
+
 const char *pstk__file_why(const struct pstk__file *file, int native, char text[PSTK__WHY])
 {
     char why[PSTK__WHY - 4] = "";

@@ -95,6 +95,10 @@ void pstk__file_end(struct pstk__file *file);
  * bytes read, fewer than size only at the end of the file, or a negative native errno. */
 int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t size,
                         uint64_t offset);
+/* Check that an open file is still of this size and time, as stat has them. EBADMSG: it
+ * was changed or replaced since; others of stat. */
+int pstk__file_check_same(const struct pstk__file *file, const char *name, uint64_t size,
+                          int64_t changed_ns, int stage, struct pstk_error *err);
 /* What follows a message about a read that failed with this native errno (positive): " (why)", or
  * "". Returns text. */
 #define PSTK__WHY 1024 /* bytes, with the 0 */

@@ -447,22 +447,8 @@ static int arrays_file_check(const struct pstk__source *source, uint32_t number,
 {
     const struct arrays *arrays = source->state;
     const struct array_file *opened = &arrays->files[number];
-    uint64_t size;
-    int64_t changed_ns;
-    const int rc = file->store->stat(file, &size, &changed_ns);
-    if (rc < 0)
-        return pstk__fail_errno(err, -rc, PSTK_STAGE_SHARD, "cannot read %s", opened->name);
-    if (size == opened->size && changed_ns == opened->changed_ns)
-        return 0;
-    if (size == opened->size)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "%s was changed or replaced since the data set was opened (its time of "
-                          "change differs): open the data set again",
-                          opened->name);
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                      "%s was changed or replaced since the data set was opened: it has %" PRIu64
-                      " bytes, and had %" PRIu64 ": open the data set again",
-                      opened->name, size, opened->size);
+    return pstk__file_check_same(file, opened->name, opened->size, opened->changed_ns,
+                                 PSTK_STAGE_SHARD, err);
 }
 
 /* Check that a file lies at the path. arrays_file_check finds whether it changed. */

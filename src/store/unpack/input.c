@@ -9,18 +9,9 @@
 
 static int check_same(const struct pstk__unpack_input *input, struct pstk_error *err)
 {
-    uint64_t size;
-    int64_t changed_ns;
-    const int r = input->file.store->stat(&input->file, &size, &changed_ns);
-    if (r < 0)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot read %s", input->path);
-    if (size == input->size && changed_ns == input->changed_ns)
-        return 0;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-               "%s was changed or replaced since the data set was opened (%s differs): open the "
-               "data set again",
-               input->path, size == input->size ? "its time of change" : "its size");
-    return pstk__fail_at(err, PSTK_EBADMSG, input->name, PSTK_NONE, 0, 0);
+    const int r = pstk__file_check_same(&input->file, input->path, input->size, input->changed_ns,
+                                        PSTK_STAGE_OPEN, err);
+    return r == PSTK_EBADMSG ? pstk__fail_at(err, r, input->name, PSTK_NONE, 0, 0) : r;
 }
 
 int pstk__unpack_input_open(struct pstk__unpack_input *input, const struct pstk__store *store,
