@@ -60,6 +60,13 @@ int pstk__file_make_temporary(int dir, char *name)
     return -EEXIST;
 }
 
+int pstk__file_is_at(int dir, const char *name, const struct stat *st)
+{
+    struct stat there;
+    return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == st->st_dev &&
+           there.st_ino == st->st_ino;
+}
+
 DIR *pstk__file_list(int dir)
 {
     const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

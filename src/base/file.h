@@ -25,6 +25,8 @@ int pstk__file_pwrite(int fd, const void *bytes, uint64_t size, uint64_t offset)
  * XXXXXX, which become letters that no file there has. As mkostemp, but nobody who can write next
  * to the folder leads it elsewhere. The descriptor, owned, or a negative native errno. */
 int pstk__file_make_temporary(int dir, char *name);
+/* 1: what lies at the name in the folder `dir`, itself if it is a link, is the file of *st. */
+int pstk__file_is_at(int dir, const char *name, const struct stat *st);
 /* Open the names in the folder `dir`, from the first on. Owned, for closedir; NULL: errno says why.
  */
 DIR *pstk__file_list(int dir);

@@ -2,6 +2,7 @@
 #include "dataset/checksums.h"
 
 #include "base/error.h"
+#include "store/sidecar.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ENDING ".checksums"
 
 /* What names the state of the data set that they are of: facts of the file, two words each. */
 enum { FACT_ROWS = 0, FACT_NAMES = 2, FACT_SIZES = 4, FACT_TIMES = 6 };
@@ -176,7 +175,7 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
     writer->location = (struct pstk__index_location){.data = writer->data,
                                                      .cache = foreign ? foreign->cache_path : NULL,
                                                      .format = source->format->name,
-                                                     .ending = ENDING,
+                                                     .ending = PSTK__SIDECAR_CHECKSUMS,
                                                      .what = "checksums",
                                                      .key = {1, 2},
                                                      .place = {1, 2}};

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "export/dir_walk.h"
-#include "store/index/spot.h"
+#include "store/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,14 +51,14 @@ static int ends_with(const char *text, const char *end)
  * in the folder for them. */
 static int is_index(const char *name, const char *path, const struct stat *status)
 {
-    static const char folder[] = PSTK__INDEX_FOLDER "/";
+    static const char folder[] = PSTK__SIDECAR_FOLDER "/";
     const size_t n = strlen(path) - strlen(name), n_folder = sizeof folder - 1;
     if (!S_ISREG(status->st_mode) || n < n_folder ||
         memcmp(path + n - n_folder, folder, n_folder) != 0 ||
         (n > n_folder && path[n - n_folder - 1] != '/'))
         return 0;
-    return ends_with(name, ".index") || ends_with(name, ".points") ||
-           ends_with(name, ".checksums") || ends_with(name, ".lock");
+    return ends_with(name, PSTK__SIDECAR_INDEX) || ends_with(name, PSTK__SIDECAR_POINTS) ||
+           ends_with(name, PSTK__SIDECAR_CHECKSUMS) || ends_with(name, PSTK__SIDECAR_LOCK);
 }
 
 static int count_entry(void *user, int dir, const char *name, const char *path,

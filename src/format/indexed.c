@@ -281,15 +281,7 @@ static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
     const struct pstk__listing *listing = work->listing;
-    if (!pstk__texts_equal(&index->names, &listing->names))
-        return "its files have other names";
-    for (uint32_t i = 0; i < index->n_files; i++) {
-        if (index->files[i].size != listing->sizes[i])
-            return "a file has another size";
-        if (index->files[i].changed_ns != listing->changed_ns[i])
-            return "a file was changed";
-    }
-    return NULL;
+    return pstk__index_differs(index, &listing->names, listing->sizes, listing->changed_ns);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -620,18 +612,8 @@ int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
     const int is_index = number == index->n_files;
     const uint64_t was_size = is_index ? index->size : index->files[number].size;
     const int64_t was_ns = is_index ? index->changed_ns : index->files[number].changed_ns;
-    const char *name = pstk__indexed_file_name(source, number);
-    uint64_t size;
-    int64_t changed_ns;
-    const int rc = file->store->stat(file, &size, &changed_ns);
-    if (rc < 0)
-        return pstk__fail_errno(err, -rc, PSTK_STAGE_SHARD, "cannot read %s", name);
-    if (size == was_size && changed_ns == was_ns)
-        return 0;
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                      "%s was changed or replaced since the data set was opened (%s differs): open "
-                      "the data set again",
-                      name, size == was_size ? "its time of change" : "its size");
+    return pstk__file_check_same(file, pstk__indexed_file_name(source, number), was_size, was_ns,
+                                 PSTK_STAGE_SHARD, err);
 }
 
 void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__sample_location *at,

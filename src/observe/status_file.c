@@ -266,7 +266,6 @@ static void stop(struct pstk__status_file *status)
 
 void pstk__status_file_close(struct pstk__status_file *status)
 {
-    struct stat now;
     if (!status)
         return;
     if (status->running)
@@ -275,8 +274,7 @@ void pstk__status_file_close(struct pstk__status_file *status)
         munmap((char *)(void *)status->futex - offsetof(struct pstk__status_file_head, question),
                PSTK__STATUS_FILE_SIZE);
     if (status->fd >= 0) {
-        if (status->file.st_ino != 0 && lstat(status->path, &now) == 0 &&
-            now.st_ino == status->file.st_ino && now.st_dev == status->file.st_dev)
+        if (status->file.st_ino != 0 && pstk__file_is_at(AT_FDCWD, status->path, &status->file))
             unlink(status->path);
         close(status->fd);
     }

@@ -18,8 +18,6 @@ static void mend(uint8_t *bytes)
 {
     const char *made = (const char *)bytes + PSTK__CH_TEXT;
     const char *path = made + strnlen(made, PSTK__CACHE_MAX_MADE) + 1;
-    memcpy(bytes + PSTK__CH_MAGIC, PSTK__CACHE_MAGIC, 8);
-    pstk__put32(bytes + PSTK__CH_VERSION, PSTK__CACHE_VERSION);
     pstk__put32(bytes + PSTK__CH_BLOCK, PSTK__CACHE_BLOCK);
     if (path <= made + PSTK__CACHE_MAX_MADE &&
         strnlen(path, PSTK__CACHE_MAX_PATH) < PSTK__CACHE_MAX_PATH) {
@@ -35,7 +33,7 @@ static void mend(uint8_t *bytes)
         pstk__put64(bytes + PSTK__CH_DIGEST, digest[0]);
         pstk__put64(bytes + PSTK__CH_DIGEST + 8, digest[1]);
     }
-    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, PSTK__CACHE_HEADER - 4));
+    pstk__sidecar_seal(bytes, PSTK__CACHE_HEADER, PSTK__CACHE_MAGIC, PSTK__CACHE_VERSION);
 }
 
 static void check(const uint8_t *bytes, uint64_t file_size)

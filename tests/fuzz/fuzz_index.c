@@ -19,8 +19,6 @@ static const uint64_t key[2] = {11, 22};
 static void mend(uint8_t *bytes, size_t size)
 {
     const uint64_t tail = size > 4096 + 64 ? size - (size - 4096) / 64 * 64 : size;
-    memcpy(bytes + PSTK__IH_MAGIC, PSTK__INDEX_MAGIC, 8);
-    pstk__put32(bytes + PSTK__IH_VERSION, PSTK__INDEX_VERSION);
     pstk__put64(bytes + PSTK__IH_KEY, key[0]);
     pstk__put64(bytes + PSTK__IH_KEY + 8, key[1]);
     pstk__put64(bytes + PSTK__IH_SIZE, size);
@@ -28,7 +26,7 @@ static void mend(uint8_t *bytes, size_t size)
         pstk__put64(bytes + PSTK__IH_TAIL, tail);
     const uint64_t begin = pstk__get64(bytes + PSTK__IH_TAIL);
     pstk__put32(bytes + PSTK__IH_TAIL_CRC, pstk__crc32c(0, bytes + begin, size - begin));
-    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, 4092));
+    pstk__sidecar_seal(bytes, PSTK__INDEX_HEADER, PSTK__SIDECAR_INDEX_MAGIC, PSTK__INDEX_VERSION);
 }
 
 static void check(const char *path)

@@ -58,8 +58,6 @@ static void mend(uint8_t *bytes, uint64_t size)
                                ? (size - n_cells * PSTK__PC_ALL) / 2
                                : PSTK__ACCESS_POINTS_HEADER;
     const uint64_t chunks = cells + n_cells * PSTK__PC_ALL;
-    memcpy(bytes + PSTK__PH_MAGIC, PSTK__ACCESS_POINTS_MAGIC, 8);
-    pstk__put32(bytes + PSTK__PH_VERSION, PSTK__ACCESS_POINTS_VERSION);
     pstk__put32(bytes + PSTK__PH_PACKING, 1 + bytes[PSTK__PH_PACKING] % 2);
     pstk__put64(bytes + PSTK__PH_UNPACKED, unpacked);
     pstk__put64(bytes + PSTK__PH_N_CELLS, n_cells);
@@ -72,7 +70,8 @@ static void mend(uint8_t *bytes, uint64_t size)
         pstk__put32(cell + PSTK__PC_NUMBER, (uint32_t)k);
         pstk__put32(cell, pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4));
     }
-    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, PSTK__ACCESS_POINTS_HEADER - 4));
+    pstk__sidecar_seal(bytes, PSTK__ACCESS_POINTS_HEADER, PSTK__SIDECAR_POINTS_MAGIC,
+                       PSTK__ACCESS_POINTS_VERSION);
 }
 
 static void as_points(const char *path, const uint8_t *data, size_t size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of a store, as local files keep it, and what is done alike on all of them. */
+#include "store/patience.h"
 #include "support/test.h"
 #include "support/test_store.h"
 
@@ -158,6 +159,17 @@ TEST(listing_hands_on_every_name_until_one_ends_it)
     CHECK_EQ(pstk__store_local.list(&pstk__store_local, path_of("a"), see, &seen), -ENOTDIR);
 }
 
+/* The process that waits may have been stopped, and the one that it waits for with it. */
+TEST(a_long_time_between_two_looks_counts_little)
+{
+    struct pstk__patience patience = {0};
+    CHECK_EQ(pstk__patience_look(&patience, 0), 0);
+    patience.looked_ns -= UINT64_C(3600000000000);
+    CHECK_EQ(pstk__patience_look(&patience, 0), PSTK__PATIENCE_PAUSE_NS);
+    CHECK(pstk__patience_look(&patience, 0) >= PSTK__PATIENCE_PAUSE_NS);
+    CHECK_EQ(pstk__patience_look(&patience, 1), 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -168,6 +180,7 @@ int main(void)
         CASE(a_read_that_fails_gives_the_errno),
         CASE(loading_gives_the_whole_file_or_says_why_not),
         CASE(listing_hands_on_every_name_until_one_ends_it),
+        CASE(a_long_time_between_two_looks_counts_little),
     };
     if (!mkdtemp(folder))
         return perror(folder), 1;

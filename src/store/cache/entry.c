@@ -95,8 +95,6 @@ void pstk__cache_header_encode(const struct pstk__cache_header *header,
     uint64_t digest[2];
     pstk__cache_key_digest(key, digest);
     memset(bytes, 0, PSTK__CACHE_HEADER);
-    memcpy(bytes + PSTK__CH_MAGIC, PSTK__CACHE_MAGIC, 8);
-    pstk__put32(bytes + PSTK__CH_VERSION, PSTK__CACHE_VERSION);
     pstk__put64(bytes + PSTK__CH_SIZE, header->size);
     pstk__put64(bytes + PSTK__CH_FILE_SIZE, key->size);
     pstk__put64(bytes + PSTK__CH_CHANGED, (uint64_t)key->changed_ns);
@@ -108,7 +106,7 @@ void pstk__cache_header_encode(const struct pstk__cache_header *header,
     pstk__put32(bytes + PSTK__CH_TABLE_CRC, header->table_crc);
     memcpy(bytes + PSTK__CH_TEXT, key->made, made);
     memcpy(bytes + PSTK__CH_TEXT + made, key->path, path);
-    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, PSTK__CACHE_HEADER - 4));
+    pstk__sidecar_seal(bytes, PSTK__CACHE_HEADER, PSTK__CACHE_MAGIC, PSTK__CACHE_VERSION);
 }
 
 /* Read the key, whose texts end in the header. 0 or -EBADMSG. */
@@ -139,9 +137,7 @@ int pstk__cache_header_parse(struct pstk__cache_header *header,
     const uint64_t size = pstk__get64(bytes + PSTK__CH_SIZE);
     *header = (struct pstk__cache_header){.size = size,
                                           .table_crc = pstk__get32(bytes + PSTK__CH_TABLE_CRC)};
-    if (memcmp(bytes + PSTK__CH_MAGIC, PSTK__CACHE_MAGIC, 8) != 0 ||
-        pstk__get32(bytes) != pstk__crc32c(0, bytes + 4, PSTK__CACHE_HEADER - 4) ||
-        pstk__get32(bytes + PSTK__CH_VERSION) != PSTK__CACHE_VERSION ||
+    if (pstk__sidecar_check(bytes, PSTK__CACHE_HEADER, PSTK__CACHE_MAGIC, PSTK__CACHE_VERSION) ||
         pstk__get32(bytes + PSTK__CH_BLOCK) != PSTK__CACHE_BLOCK || size > PSTK__CACHE_MAX_SIZE ||
         file_size != pstk__cache_file_size(size))
         return -EBADMSG;

@@ -16,6 +16,7 @@
 #define PSTK_CACHE_ENTRY_H
 
 #include "store/cache/cache.h"
+#include "store/sidecar.h"
 
 #define PSTK__CACHE_MAGIC "PSTKCACH"
 #define PSTK__CACHE_VERSION 1
@@ -26,11 +27,9 @@
 #define PSTK__CACHE_MAX_MADE 256                 /* and of `made` */
 #define PSTK__CACHE_NAME 33                      /* bytes of an entry's name: 32 digits, 0 */
 
-/* Places in the header. */
+/* Places in the header after those of every sidecar. */
 enum {
-    PSTK__CH_VERSION = 4,
-    PSTK__CH_MAGIC = 8,
-    PSTK__CH_SIZE = 16,
+    PSTK__CH_SIZE = PSTK__SIDECAR_OWN,
     PSTK__CH_FILE_SIZE = 24,
     PSTK__CH_CHANGED = 32,
     PSTK__CH_BEGIN = 40,

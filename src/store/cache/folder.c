@@ -37,27 +37,29 @@ int pstk__cache_is_ours(int fd, const char magic[8], int is_temporary)
     const int64_t n = pstk__file_pread(fd, bytes, sizeof bytes, 0);
     if (n < 0)
         return 0;
-    if (is_temporary && memcmp(bytes + 8, none, 8) == 0)
+    if (is_temporary && memcmp(bytes + PSTK__SIDECAR_MAGIC, none, 8) == 0)
         return n == (int64_t)sizeof bytes || memcmp(bytes, none, 8) == 0;
-    return memcmp(bytes + 8, magic, 8) == 0;
+    return memcmp(bytes + PSTK__SIDECAR_MAGIC, magic, 8) == 0;
 }
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
 
-/* The file of the lock, made if it is missing. Returns the descriptor or a negative errno. */
-static int open_lock(const struct pstk__cache *cache)
+int pstk__cache_open_locked(const struct pstk__cache *cache, const char *name, struct stat *st)
 {
-    struct stat st;
     const int fd =
-        openat(cache->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        openat(cache->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return -errno;
+    int native = fstat(fd, st) < 0 ? errno : 0;
+    if (!native && (!S_ISREG(st->st_mode) || !pstk__cache_is_trusted(st)))
+        native = EPERM;
     /* An umask may leave a file that nobody can open again. */
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && pstk__cache_is_trusted(&st) &&
-        ((st.st_mode & 0600) == 0600 || fchmod(fd, 0600) == 0))
+    if (!native && (st->st_mode & 0600) != 0600 && fchmod(fd, 0600) < 0)
+        native = errno;
+    if (!native)
         return fd;
     close(fd);
-    return -EPERM;
+    return -native;
 }
 
 static int wait_for_lock(int fd, uint64_t patience_ns)
@@ -79,7 +81,9 @@ int pstk__cache_lock(const struct pstk__cache *cache, uint64_t patience_ns,
                      struct pstk__cache_ledger *ledger)
 {
     uint8_t bytes[LOCK_SIZE];
-    *ledger = (struct pstk__cache_ledger){.fd = open_lock(cache), .bytes = UNKNOWN};
+    struct stat st;
+    *ledger = (struct pstk__cache_ledger){.fd = pstk__cache_open_locked(cache, LOCK_NAME, &st),
+                                          .bytes = UNKNOWN};
     if (ledger->fd < 0)
         return ledger->fd;
     const int r = wait_for_lock(ledger->fd, patience_ns);
@@ -431,30 +435,12 @@ int pstk__cache_survey(const struct pstk__cache *cache, struct pstk__cache_sum *
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* 0, or a negative errno where nothing lies at `path` that was wanted. */
-static int make_folder(const char *path, mode_t mode)
-{
-    return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-/* Make the folder `path`, the folder that it is in, and that of the entries in it, which only this
- * user may look into: what it holds may be secret. */
+/* Make the folder `path` for caches, and that of the entries in it, which only this user may look
+ * into: what it holds may be secret. */
 static int make_folders(const char *path, const char *entries)
 {
-    char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    size_t n = strlen(parent);
-    while (n > 1 && parent[n - 1] == '/')
-        parent[--n] = 0;
-    char *slash = strrchr(parent, '/');
-    if (slash && slash > parent) {
-        *slash = 0;
-        const int r = make_folder(parent, 0777);
-        if (r < 0)
-            return r;
-    }
-    const int r = make_folder(path, 0777);
-    return r < 0 ? r : make_folder(entries, 0700);
+    const int r = pstk__sidecar_make_cache(path);
+    return r < 0 ? r : pstk__sidecar_make_folder(entries, 0700);
 }
 
 /* Half of what the disk has for entries: free bytes, and those of the entries there are. */

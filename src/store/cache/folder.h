@@ -40,6 +40,9 @@ struct pstk__cache_ledger {
 int pstk__cache_is_trusted(const struct stat *st);
 /* EPERM: the folder at `path` is not trusted; st: of it. */
 int pstk__cache_fail_trust(const char *path, const struct stat *st, struct pstk_error *err);
+/* Open a file of this cache that is locked by flock, made if it is missing. Returns the descriptor,
+ * owned, or a negative errno; EPERM: it is not trusted. */
+int pstk__cache_open_locked(const struct pstk__cache *cache, const char *name, struct stat *st);
 /* 1: bytes 8 to 15 of the file are the magic. is_temporary: or it has none yet: they are 0. */
 int pstk__cache_is_ours(int fd, const char magic[8], int is_temporary);
 /* Lock; waits at most patience_ns. 0 or a negative errno; -EAGAIN: another process has it. */

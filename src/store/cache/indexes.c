@@ -11,16 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Of store/index/layout.h and store/unpack/layout.h, which lie above the cache. */
-#define INDEX_MAGIC "PSTKIDX"
-#define POINTS_MAGIC "PSTKPTS"
-#define MAX_FORMAT 14     /* bytes of what an index's name begins with */
-#define DIGITS 32         /* of a digest */
-#define TEMPORARY ".tmp-" /* and six characters of mkstemp */
-#define DEAD_SECONDS 3600 /* as store/unpack/build.c: nobody has written to it for so long */
+#define MAX_FORMAT 14 /* bytes of what an index's name begins with */
+#define DIGITS 32     /* of a digest */
 
 enum kind { OTHER, INDEX, POINTS, CHECKSUMS };
 
@@ -55,15 +49,17 @@ static struct named parse(const char *name)
     struct named named = {.kind = OTHER};
     const char *at = name;
     if (has_digits(&at)) {
-        named.kind = ends(&at, ".points") ? POINTS : OTHER;
+        named.kind = ends(&at, PSTK__SIDECAR_POINTS) ? POINTS : OTHER;
     } else {
         const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
         at = name + n;
         if (n >= 1 && n <= MAX_FORMAT && ends(&at, "-") && has_digits(&at))
-            named.kind = ends(&at, ".index") ? INDEX : ends(&at, ".checksums") ? CHECKSUMS : OTHER;
+            named.kind = ends(&at, PSTK__SIDECAR_INDEX)       ? INDEX
+                         : ends(&at, PSTK__SIDECAR_CHECKSUMS) ? CHECKSUMS
+                                                              : OTHER;
     }
     named.n = (size_t)(at - name);
-    named.is_temporary = ends(&at, TEMPORARY);
+    named.is_temporary = ends(&at, PSTK__SIDECAR_TEMPORARY);
     if (named.is_temporary && strlen(at) == 6)
         at += 6;
     if (*at)
@@ -79,8 +75,8 @@ static int is_dead(int dir, const char *name, const struct named *named, const s
     char path[NAME_MAX + 8];
     *lock = -1;
     if (named->kind == POINTS)
-        return st->st_mtim.tv_sec + DEAD_SECONDS < time(NULL);
-    snprintf(path, sizeof path, "%.*s.lock", (int)named->n, name);
+        return pstk__sidecar_is_left(st, PSTK__SIDECAR_DEAD_SECONDS);
+    snprintf(path, sizeof path, "%.*s" PSTK__SIDECAR_LOCK, (int)named->n, name);
     *lock = openat(dir, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     return *lock < 0 ? errno == ENOENT : flock(*lock, LOCK_EX | LOCK_NB) == 0;
 }
@@ -124,7 +120,9 @@ static void see(struct pstk__cache_indexes *indexes, const char *name, enum task
     const int fd =
         openat(indexes->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     const int is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-                        pstk__cache_is_ours(fd, named.kind == POINTS ? POINTS_MAGIC : INDEX_MAGIC,
+                        pstk__cache_is_ours(fd,
+                                            named.kind == POINTS ? PSTK__SIDECAR_POINTS_MAGIC
+                                                                 : PSTK__SIDECAR_INDEX_MAGIC,
                                             named.is_temporary);
     if (fd >= 0)
         close(fd);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * indexes: the files that others than the cache keep in its folder `index` (store/index/location.h,
- * and store/unpack/table.h), and those of rewritten tables next to these. A file is one of those if
- * its name is as theirs are, and its magic is theirs: the folder of the cache may be one that other
- * programs use as well.
+ * indexes: the sidecars (sidecar.h) that lie in the folder for caches, and those of rewritten
+ * tables next to these. A file is one of those if its name is as theirs are, and its magic is
+ * theirs: the folder of the cache may be one that other programs use as well.
  */
 #ifndef PSTK_CACHE_INDEXES_H
 #define PSTK_CACHE_INDEXES_H
@@ -19,8 +18,6 @@ struct pstk__cache_indexes {
     uint64_t n_writing, writing_bytes;    /* being written, or left by a killed process */
     uint64_t n_refused;                   /* could not be removed */
 };
-
-#define PSTK__CACHE_INDEXES "index" /* store/index/location.h */
 
 /* Open a folder of the cache that has such files. is_removing: as for cache.h, EPERM where others
  * can write to it. */

@@ -57,7 +57,8 @@ static int look(const struct pstk__cache *cache, struct pstk_cache_info *info,
 }
 
 /* The folders that have indexes: that of all data sets, and that of rewritten tables. */
-static const char *const index_folders[] = {PSTK__CACHE_INDEXES, PSTK__CACHE_TABLES "/.penstock"};
+static const char *const index_folders[] = {PSTK__SIDECAR_CACHE,
+                                            PSTK__CACHE_TABLES "/" PSTK__SIDECAR_FOLDER};
 
 /* Add the indexes of a folder of the cache. */
 static int look_at_indexes(const char *cache_path, const char *folder, struct pstk_cache_info *info,

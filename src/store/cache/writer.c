@@ -67,9 +67,7 @@ static int check_size(const struct pstk__cache *cache, uint64_t size, struct pst
 /* 1: the file is the one at the writer's path: nobody has renamed or removed it. */
 static int is_in_place(const struct pstk__cache_writer *writer, const struct stat *st)
 {
-    struct stat there;
-    return fstatat(writer->cache->dir, writer->temporary, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+    return pstk__file_is_at(writer->cache->dir, writer->temporary, st);
 }
 
 /* Open the writer's file, made or a dead writer's, and lock it. 0; -EBUSY: it is another's; or a
@@ -78,17 +76,12 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
 {
     for (int i = 0; i < TRIES; i++) {
         struct stat st;
-        writer->fd = openat(writer->cache->dir, writer->temporary,
-                            O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-        if (writer->fd < 0)
-            return -errno;
-        int native = fstat(writer->fd, &st) < 0 ? errno : 0;
-        if (!native && (!S_ISREG(st.st_mode) || !pstk__cache_is_trusted(&st)))
-            native = EPERM;
-        /* An umask may leave a file that nobody can open again. */
-        if (!native && (st.st_mode & 0600) != 0600 && fchmod(writer->fd, 0600) < 0)
-            native = errno;
-        if (!native && flock(writer->fd, LOCK_EX | LOCK_NB) < 0)
+        const int fd = pstk__cache_open_locked(writer->cache, writer->temporary, &st);
+        if (fd < 0)
+            return fd;
+        writer->fd = fd;
+        int native = 0;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
             native = errno == EWOULDBLOCK ? EBUSY : errno;
         if (!native && is_in_place(writer, &st)) {
             *size = (uint64_t)st.st_size;

@@ -157,12 +157,15 @@ static int read_tail(struct pstk__index *index, const uint8_t *header, const uin
 /* NULL, or why the header is not that of an index of the key. */
 static const char *header_wrong(const uint8_t *header, const uint64_t key[2], uint64_t size)
 {
-    if (memcmp(header + PSTK__IH_MAGIC, PSTK__INDEX_MAGIC, 8) != 0)
-        return "it is no index";
-    if (pstk__get32(header + PSTK__IH_VERSION) != PSTK__INDEX_VERSION)
-        return "another version of penstock wrote it";
-    if (pstk__get32(header) != pstk__crc32c(0, header + 4, PSTK__INDEX_HEADER - 4))
-        return "its header is damaged";
+    static const char *const wrong[] = {
+        [PSTK__SIDECAR_IS_OTHER] = "it is no index",
+        [PSTK__SIDECAR_IS_OF_ANOTHER_VERSION] = "another version of penstock wrote it",
+        [PSTK__SIDECAR_IS_DAMAGED] = "its header is damaged",
+    };
+    const enum pstk__sidecar_state state = pstk__sidecar_check(
+        header, PSTK__INDEX_HEADER, PSTK__SIDECAR_INDEX_MAGIC, PSTK__INDEX_VERSION);
+    if (state != PSTK__SIDECAR_IS_WHOLE)
+        return wrong[state];
     if (pstk__get64(header + PSTK__IH_KEY) != key[0] ||
         pstk__get64(header + PSTK__IH_KEY + 8) != key[1])
         return "it is the index of other files";
@@ -207,8 +210,7 @@ static int load(struct pstk__index *index, const struct pstk__file *file, const 
     const uint64_t begin = pstk__get64(header + PSTK__IH_TAIL), size = index->size - begin;
     uint8_t *tail = malloc(size ? size : 1);
     if (!tail)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index %s",
-                          index->path);
+        return pstk__sidecar_fail_memory("index", index->path, err);
     const int64_t got = pstk__file_read(file, tail, size, begin);
     if (got == (int64_t)size &&
         pstk__crc32c(0, tail, size) == pstk__get32(header + PSTK__IH_TAIL_CRC))
@@ -222,7 +224,7 @@ static int load(struct pstk__index *index, const struct pstk__file *file, const 
         return pstk__fail_errno(err, (int)-got, PSTK_STAGE_OPEN, "cannot read the index %s",
                                 index->path);
     if (r == PSTK_ENOMEM)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory for the index %s", index->path);
+        return pstk__sidecar_fail_memory("index", index->path, err);
     return r < 0 ? fail_unusable(index, "its description is damaged", err) : 0;
 }
 
@@ -234,7 +236,7 @@ int pstk__index_open(struct pstk__index **out, const char *path, int fd, const u
     if (!index || !(index->path = strdup(path))) {
         free(index);
         close(fd);
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index %s", path);
+        return pstk__sidecar_fail_memory("index", path, err);
     }
     index->held = fd + 1;
     const struct pstk__file file = {.store = &pstk__store_local, .fd = fd};
@@ -265,6 +267,20 @@ void pstk__index_close(struct pstk__index *index)
     free(index->path);
     free(index->location);
     free(index);
+}
+
+const char *pstk__index_differs(const struct pstk__index *index, const struct pstk__texts *names,
+                                const uint64_t *sizes, const int64_t *changed_ns)
+{
+    if (!pstk__texts_equal(&index->names, names))
+        return "its files have other names";
+    for (uint32_t i = 0; i < index->n_files; i++) {
+        if (index->files[i].size != sizes[i])
+            return "a file has another size";
+        if (index->files[i].changed_ns != changed_ns[i])
+            return "a file was changed";
+    }
+    return NULL;
 }
 
 /* The last file whose first sample id is at most `id`: files without records have that of the next

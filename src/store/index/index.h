@@ -97,6 +97,9 @@ int pstk__index_fail(const struct pstk__index *index, int stage, struct pstk_err
 /* The path that opens the file of an opened index, also where it lost its name since. 0; EINVAL: it
  * is longer than `size` allows. */
 int pstk__index_file_path(const struct pstk__index *index, char *path, size_t size);
+/* NULL, or why the index does not fit files with these names, sizes and times; static storage. */
+const char *pstk__index_differs(const struct pstk__index *index, const struct pstk__texts *names,
+                                const uint64_t *sizes, const int64_t *changed_ns);
 /* NULL is fine. */
 void pstk__index_close(struct pstk__index *index);
 /* The file that has sample id < n_samples. */

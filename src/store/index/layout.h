@@ -3,16 +3,14 @@
 #ifndef PSTK_INDEX_LAYOUT_H
 #define PSTK_INDEX_LAYOUT_H
 
-#define PSTK__INDEX_MAGIC "PSTKIDX"
+#include "store/sidecar.h"
+
 #define PSTK__INDEX_HEADER 4096         /* bytes */
 #define PSTK__INDEX_MAX_TAIL (1u << 30) /* bytes of the description */
 
-/* Bytes of the header; the others are zero. */
+/* Bytes of the header after those of every sidecar; the others are zero. */
 enum pstk__index_header {
-    PSTK__IH_CRC = 0, /* of the bytes after it */
-    PSTK__IH_VERSION = 4,
-    PSTK__IH_MAGIC = 8,
-    PSTK__IH_KEY = 16,
+    PSTK__IH_KEY = PSTK__SIDECAR_OWN,
     PSTK__IH_DIGEST = 32,
     PSTK__IH_SIZE = 48, /* of the file */
     PSTK__IH_TAIL = 56, /* where the description begins */

@@ -2,21 +2,16 @@
 #include "store/index/location.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "store/patience.h"
+#include "store/sidecar.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define QUIET_SECONDS 600        /* a file that was written to since may have a living writer */
-#define PATIENCE_NS 60000000000u /* less is a pause of a disk */
 
 /* 1: /proc leads to the file of a descriptor; 0: there is no /proc. */
 static int is_reachable(int fd)
@@ -100,24 +95,6 @@ int pstk__index_build_result(const struct pstk__index_build *build, int r)
     return build->code < 0 ? build->code : r;
 }
 
-/* Remove what killed builders of this index left. Only while the lock is held. Some network file
- * systems keep locks on their node, so that another node may build as well: its files are young. */
-static void remove_leftovers(int dir, const struct pstk__index_spot *spot)
-{
-    const char *name = pstk__index_spot_name(spot->index);
-    const size_t n = strlen(name);
-    DIR *folder = pstk__file_list(dir);
-    const struct dirent *entry;
-    struct stat st;
-    while (folder && (entry = readdir(folder)))
-        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".tmp-", 5) == 0 &&
-            fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec + QUIET_SECONDS < time(NULL))
-            unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
-    if (folder)
-        closedir(folder);
-}
-
 /* Where an index is asked for, and how it went at the last spot. */
 struct attempt {
     const struct pstk__index_location *location;
@@ -160,7 +137,8 @@ static int build_alone(struct pstk__index **out, struct attempt *attempt,
     attempt->is_refused = r > 0;
     if (r == 0 && !open_spot(out, location, attempt->work, at->spot)) {
         if (lock.is_locked)
-            remove_leftovers(at->dir, at->spot);
+            pstk__sidecar_remove_left(at->dir, pstk__sidecar_name(at->spot->index),
+                                      PSTK__SIDECAR_LOCKED_SECONDS);
         r = build(out, attempt, at, &lock);
     }
     pstk__index_lock_release(&lock);
@@ -176,7 +154,7 @@ static int build_at(struct pstk__index **out, struct attempt *attempt, int in_ca
         .spot = spot,
         .watch = &attempt->work->watch,
         .dir = pstk__index_spot_open(attempt->location, in_cache, spot, &attempt->refusal),
-        .patience_ns = attempt->work->patience_ns ? attempt->work->patience_ns : PATIENCE_NS};
+        .patience_ns = attempt->work->patience_ns ? attempt->work->patience_ns : PSTK__PATIENCE_NS};
     attempt->is_refused = at.dir < 0;
     if (at.dir < 0)
         return 1;
@@ -189,7 +167,7 @@ static int build_at(struct pstk__index **out, struct attempt *attempt, int in_ca
 static int fail_nowhere(const struct pstk__index_location *location, int native, const char *why,
                         struct pstk_error *err)
 {
-    const char *what = location->what ? location->what : "index";
+    const char *what = pstk__index_what(location);
     const int is_full = native == ENOSPC || native == EDQUOT;
     char because[96] = "";
     if (why)
@@ -296,7 +274,7 @@ static int fail_unreachable(const struct pstk__index_location *location, struct 
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "the %s of %s is a file without a name, which needs /proc: mount /proc, then "
                       "try again",
-                      location->what ? location->what : "index", location->data);
+                      pstk__index_what(location), location->data);
 }
 
 /* No lock is taken: nobody else sees the file. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/index/lock.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/little.h"
+#include "store/patience.h"
+#include "store/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS 100000000      /* between two looks of a process that waits, and two notes */
 #define ANNOUNCE_NS 1000000000 /* a wait that is shorter is not worth a line */
-#define PAUSE_NS                                                                                   \
-    1000000000u /* between two looks counts at most: this process may have been stopped */
 #define MISPLACED                                                                                  \
-    5           /* locks taken of files that have lost their names, before going on without one */
-#define SLOW 10 /* times the patience, where a builder finishes without notes */
+    5 /* locks taken of files that have lost their names, before going on without one */
 #define HOLDER_SIZE 128 /* bytes of the text that names the holder, with its 0 */
 
 /* The file: what was done, of what; then who does it. */
@@ -64,8 +61,9 @@ void pstk__index_lock_note(struct pstk__index_lock *lock, uint64_t n_done, uint6
         return;
     pstk__put64(words + DONE, n_done);
     pstk__put64(words + TOTAL, n_total);
-    lock->next_ns =
-        pstk__file_pwrite(lock->fd, words, sizeof words, 0) ? UINT64_MAX : now + LOOK_NS;
+    lock->next_ns = pstk__file_pwrite(lock->fd, words, sizeof words, 0)
+                        ? UINT64_MAX
+                        : now + PSTK__PATIENCE_LOOK_NS;
 }
 
 void pstk__index_lock_finishes(struct pstk__index_lock *lock)
@@ -107,17 +105,11 @@ static void look_at_builder(int fd, const struct stat *st, struct look *look)
 /* A wait, from its first look on. */
 struct waiting {
     const struct pstk__index_wait *for_what;
-    uint64_t begin_ns, looked_ns;
-    uint64_t idle_ns; /* without progress; of a time in which this process was stopped, PAUSE_NS
-                       * count: the builder may have been stopped with it */
+    uint64_t begin_ns;
+    struct pstk__patience patience;
     int is_announced;
     struct look seen;
 };
-
-static const char *what_of(const struct waiting *waiting)
-{
-    return waiting->for_what->location->what ? waiting->for_what->location->what : "index";
-}
 
 static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
 {
@@ -126,8 +118,8 @@ static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
         err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
         "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
         " s; continue or end that process, and open the data set again (lock: %.600s)",
-        what_of(waiting), wait->location->data, waiting->seen.holder, waiting->idle_ns / 1000000000,
-        wait->spot->lock);
+        pstk__index_what(wait->location), wait->location->data, waiting->seen.holder,
+        waiting->patience.idle_ns / 1000000000, wait->spot->lock);
 }
 
 static void announce(struct waiting *waiting)
@@ -135,12 +127,13 @@ static void announce(struct waiting *waiting)
     const struct pstk__index_wait *wait = waiting->for_what;
     char text[1400];
     if (waiting->is_announced || !wait->watch->on_wait ||
-        waiting->looked_ns - waiting->begin_ns < ANNOUNCE_NS)
+        waiting->patience.looked_ns - waiting->begin_ns < ANNOUNCE_NS)
         return;
     waiting->is_announced = 1;
     snprintf(text, sizeof text,
              "%s makes the %s of %.400s; this process waits for it (lock: %.600s)",
-             waiting->seen.holder, what_of(waiting), wait->location->data, wait->spot->lock);
+             waiting->seen.holder, pstk__index_what(wait->location), wait->location->data,
+             wait->spot->lock);
     wait->watch->on_wait(wait->watch->user, text);
 }
 
@@ -149,35 +142,24 @@ static int wait_a_little(struct waiting *waiting, const struct look *look, struc
 {
     const struct pstk__index_wait *wait = waiting->for_what;
     const struct pstk__index_watch *watch = wait->watch;
-    const uint64_t now = pstk__clock_ns();
-    const uint64_t since = waiting->begin_ns ? now - waiting->looked_ns : 0;
+    const uint64_t idle_ns =
+        pstk__patience_look(&waiting->patience, memcmp(&waiting->seen, look, sizeof *look) != 0);
     if (!waiting->begin_ns)
-        waiting->begin_ns = now;
-    waiting->looked_ns = now;
-    waiting->idle_ns += since < PAUSE_NS ? since : PAUSE_NS;
-    if (memcmp(&waiting->seen, look, sizeof *look) != 0) {
-        waiting->seen = *look;
-        waiting->idle_ns = 0;
-    }
+        waiting->begin_ns = waiting->patience.looked_ns;
+    waiting->seen = *look;
     announce(waiting);
     if (watch->on_progress && watch->on_progress(watch->user, is_finishing(look) ? 0 : look->n_done,
                                                  is_finishing(look) ? 0 : look->n_total))
         return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
-                          "waiting for the %s %s was canceled", what_of(waiting),
+                          "waiting for the %s %s was canceled", pstk__index_what(wait->location),
                           wait->spot->index);
-    if (waiting->idle_ns >= wait->patience_ns * (is_finishing(look) ? SLOW : 1))
+    if (idle_ns >= wait->patience_ns * (is_finishing(look) ? PSTK__PATIENCE_SLOW : 1))
         return fail_idle(waiting, err);
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = PSTK__PATIENCE_LOOK_NS}, NULL);
     return 0;
 }
 
 /* ---- taking it ------------------------------------------------------------------------------- */
-
-static int refuse(struct pstk__index_refusal *refusal, int native, const char *why)
-{
-    *refusal = (struct pstk__index_refusal){native, why};
-    return -1;
-}
 
 /* Open the file, made if it is missing. It may be anybody's: notes are written only into a file
  * that has no other name. The descriptor, or -1. */
@@ -186,15 +168,15 @@ static int open_file(const struct pstk__index_wait *wait, struct stat *st,
 {
     int fd;
     do
-        fd = openat(wait->dir, pstk__index_spot_name(wait->spot->lock),
+        fd = openat(wait->dir, pstk__sidecar_name(wait->spot->lock),
                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
-        return errno == ELOOP ? refuse(refusal, EACCES, "its lock is a link")
-                              : refuse(refusal, errno, NULL);
+        return errno == ELOOP ? pstk__index_refuse(refusal, EACCES, "its lock is a link")
+                              : pstk__index_refuse(refusal, errno, NULL);
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_nlink > 1) {
         close(fd);
-        return refuse(refusal, EACCES, "its lock is no file, or has another name, too");
+        return pstk__index_refuse(refusal, EACCES, "its lock is no file, or has another name, too");
     }
     return fd;
 }
@@ -206,15 +188,6 @@ static void close_to_others(int fd)
     if (fstat(fd, &st) == 0 && st.st_nlink == 1 && st.st_uid == geteuid() &&
         (st.st_mode & 0777) != 0600)
         (void)fchmod(fd, 0600);
-}
-
-/* 1: the file still has its name. */
-static int is_in_place(const struct pstk__index_wait *wait, const struct stat *st)
-{
-    struct stat there;
-    return fstatat(wait->dir, pstk__index_spot_name(wait->spot->lock), &there,
-                   AT_SYMLINK_NOFOLLOW) == 0 &&
-           there.st_dev == st->st_dev && there.st_ino == st->st_ino;
 }
 
 /* 1: the file is this user's, also where the file system shows all files as those of another: it
@@ -248,7 +221,9 @@ int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__inde
         if (lock->fd < 0)
             return 1;
         const int native = try_lock(lock);
-        const int is_misplaced = native == 0 && lock->is_locked && !is_in_place(wait, &st);
+        const int is_misplaced =
+            native == 0 && lock->is_locked &&
+            !pstk__file_is_at(wait->dir, pstk__sidecar_name(wait->spot->lock), &st);
         if (is_misplaced && ++n_misplaced == MISPLACED)
             lock->is_locked = 0;
         if (native == 0 && !(is_misplaced && lock->is_locked)) {
@@ -261,7 +236,7 @@ int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__inde
         close(lock->fd);
         lock->fd = -1;
         if (native == EWOULDBLOCK && !is_ours(wait, &st)) {
-            refuse(refusal, EACCES, "another user has its lock");
+            pstk__index_refuse(refusal, EACCES, "another user has its lock");
             return 1;
         }
         if (native && native != EWOULDBLOCK)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/index/spot.h"
 
+#include "store/sidecar.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,17 +25,12 @@ int pstk__index_spot_of(const struct pstk__index_location *location, int in_cach
     snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", location->format,
              location->key[0] ^ (in_cache ? location->place[0] : 0),
              location->key[1] ^ (in_cache ? location->place[1] : 0),
-             location->ending ? location->ending : ".index");
-    int r = in_cache ? join(spot->folder, location->cache, "/index", "")
-                     : join(spot->folder, location->data, "/", PSTK__INDEX_FOLDER);
+             location->ending ? location->ending : PSTK__SIDECAR_INDEX);
+    int r = in_cache ? join(spot->folder, location->cache, "/" PSTK__SIDECAR_CACHE, "")
+                     : join(spot->folder, location->data, "/" PSTK__SIDECAR_FOLDER, "");
     if (r == 0)
         r = join(spot->index, spot->folder, name, "");
-    return r < 0 ? r : join(spot->lock, spot->index, ".lock", "");
-}
-
-const char *pstk__index_spot_name(const char *path)
-{
-    return strrchr(path, '/') + 1;
+    return r < 0 ? r : join(spot->lock, spot->index, PSTK__SIDECAR_LOCK, "");
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -64,8 +61,7 @@ static int open_index(const struct pstk__index_spot *spot, const char **why)
         *why = errno == ENOTDIR || errno == ELOOP ? "its folder is a link" : "it cannot be read";
         return -1;
     }
-    const int fd =
-        open_at(dir, pstk__index_spot_name(spot->index), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const int fd = open_at(dir, pstk__sidecar_name(spot->index), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno != ENOENT)
         *why = errno == ELOOP || errno == ENXIO ? "it is a link, or no file" : "it cannot be read";
     close(dir);
@@ -92,32 +88,6 @@ int pstk__index_spot_read(const struct pstk__index_location *location,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int refuse(struct pstk__index_refusal *refusal, int native, const char *why)
-{
-    *refusal = (struct pstk__index_refusal){native, why};
-    return -1;
-}
-
-static int make_folder(const char *path, mode_t mode)
-{
-    return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-/* Make the folder for caches, and the folder that it is in: ~/.cache may be missing. */
-static int make_cache(const char *path)
-{
-    char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (slash && slash != parent) {
-        *slash = 0;
-        const int r = make_folder(parent, 0700);
-        if (r < 0 && r != -EACCES && r != -EROFS) /* it may be there, and not be for writing */
-            return r;
-    }
-    return make_folder(path, 0777);
-}
-
 /* 1: this user may make files in a folder of `owner`. Root may in that of the data's owner: in
  * containers everybody is root. An index in the folder of any other user would be read by nobody
  * else, might show that user what files say that only this one may read, and would keep the owner
@@ -133,30 +103,31 @@ int pstk__index_spot_open(const struct pstk__index_location *location, int in_ca
 {
     struct stat around, st;
     int is_made = 0;
-    int r = in_cache ? make_cache(location->cache) : 0;
+    int r = in_cache ? pstk__sidecar_make_cache(location->cache) : 0;
     if (r == 0 && stat(in_cache ? location->cache : location->data, &around) < 0)
         r = -errno;
     if (r < 0)
-        return refuse(refusal, -r, NULL);
+        return pstk__index_refuse(refusal, -r, NULL);
     if (lstat(spot->folder, &st) < 0) {
         if (!in_cache && !is_for_writing(around.st_uid, around.st_uid))
-            return refuse(refusal, EACCES, "the folder is another user's");
+            return pstk__index_refuse(refusal, EACCES, "the folder is another user's");
         /* What others can write to, `penstock cache --clear` does not touch, whatever the umask
          * is. */
-        r = make_folder(spot->folder, in_cache ? 0755 : 0777);
+        r = pstk__sidecar_make_folder(spot->folder, in_cache ? 0755 : 0777);
         is_made = r == 0;
     }
     if (r < 0)
-        return refuse(refusal, -r, NULL);
+        return pstk__index_refuse(refusal, -r, NULL);
     const int dir = open_at(AT_FDCWD, spot->folder, O_RDONLY | O_DIRECTORY);
     if (dir < 0)
         return errno == ENOTDIR || errno == ELOOP
-                   ? refuse(refusal, EACCES, "what should be its folder is a link, or no folder")
-                   : refuse(refusal, errno, NULL);
+                   ? pstk__index_refuse(refusal, EACCES,
+                                        "what should be its folder is a link, or no folder")
+                   : pstk__index_refuse(refusal, errno, NULL);
     if (fstat(dir, &st) == 0 && is_for_writing(st.st_uid, around.st_uid))
         return dir;
     close(dir);
     if (is_made) /* where root is another user, as on NFS; it stays if something lies in it */
         (void)rmdir(spot->folder);
-    return refuse(refusal, EACCES, "its folder is another user's");
+    return pstk__index_refuse(refusal, EACCES, "its folder is another user's");
 }

@@ -13,8 +13,6 @@
 
 #include <limits.h>
 
-#define PSTK__INDEX_FOLDER ".penstock"
-
 struct pstk__index_location {
     const char *data;   /* folder of the data set */
     const char *cache;  /* folder for caches, or NULL */
@@ -37,6 +35,18 @@ struct pstk__index_refusal {
     const char *why; /* static storage; NULL: as errno says */
 };
 
+static inline int pstk__index_refuse(struct pstk__index_refusal *refusal, int native,
+                                     const char *why)
+{
+    *refusal = (struct pstk__index_refusal){native, why};
+    return -1;
+}
+
+static inline const char *pstk__index_what(const struct pstk__index_location *location)
+{
+    return location->what ? location->what : "index";
+}
+
 /* 1: what this user wrote for data of that owner is used; both are user ids. */
 int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 /* 0, or EINVAL: a path is too long. */
@@ -50,7 +60,5 @@ int pstk__index_spot_read(const struct pstk__index_location *location,
  * is not for writing. */
 int pstk__index_spot_open(const struct pstk__index_location *location, int in_cache,
                           const struct pstk__index_spot *spot, struct pstk__index_refusal *refusal);
-/* The name in its folder of a path. */
-const char *pstk__index_spot_name(const char *path);
 
 #endif

@@ -49,7 +49,7 @@ static int take_header(struct pstk__access_points *points, const uint8_t *head, 
 int pstk__access_points_open(struct pstk__access_points *points, const char *path,
                              uint32_t head_crc)
 {
-    uint8_t head[PSTK__ACCESS_POINTS_HEADER];
+    uint8_t head[PSTK__ACCESS_POINTS_HEADER] = {0};
     struct stat st;
     *points = (struct pstk__access_points){.fd = pstk__file_open(path)};
     if (points->fd < 0) {
@@ -59,14 +59,12 @@ int pstk__access_points_open(struct pstk__access_points *points, const char *pat
     }
     int r = fstat(points->fd, &st) < 0 ? -errno : read_all(points, head, sizeof head, 0);
     points->owner = r == 0 ? st.st_uid : 0;
-    const uint32_t is_crc = r == 0 ? pstk__crc32c(0, head + 4, sizeof head - 4) : 0;
-    /* A whole header, but another one. */
-    if (r == 0 && pstk__get32(head) == is_crc && is_crc != head_crc)
-        r = -ESTALE;
-    if (r == 0 && (pstk__get32(head) != is_crc ||
-                   memcmp(head + PSTK__PH_MAGIC, PSTK__ACCESS_POINTS_MAGIC, 8) != 0 ||
-                   pstk__get32(head + PSTK__PH_VERSION) != PSTK__ACCESS_POINTS_VERSION ||
-                   !take_header(points, head, (uint64_t)st.st_size)))
+    const uint32_t crc = pstk__get32(head + PSTK__SIDECAR_CRC);
+    if (r == 0 && crc != head_crc) /* a whole header, but another one, or a damaged one */
+        r = crc == pstk__sidecar_crc(head, sizeof head) ? -ESTALE : -EBADMSG;
+    else if (r == 0 && (pstk__sidecar_check(head, sizeof head, PSTK__SIDECAR_POINTS_MAGIC,
+                                            PSTK__ACCESS_POINTS_VERSION) ||
+                        !take_header(points, head, (uint64_t)st.st_size)))
         r = -EBADMSG;
     if (r < 0)
         pstk__access_points_close(points);

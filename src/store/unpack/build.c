@@ -7,12 +7,11 @@
 
 #include "base/parallel_map.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "store/index/location.h"
+#include "store/sidecar.h"
 #include "store/unpack/pass.h"
 #include "store/unpack/whole.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,12 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define DEAD_SECONDS                                                                               \
-    3600 /* a file that nobody wrote to for so long is left of a killed builder                    \
-          */
 
 /* Columns of a row. */
 enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, IS_CHECKED, N_COLUMNS };
@@ -138,11 +132,6 @@ static int measure(const struct work *work, struct pstk__pass *pass, struct pstk
     return r;
 }
 
-static const char *name_of(const char *path)
-{
-    return strrchr(path, '/') + 1;
-}
-
 /* Find out about file `job`, on a thread of the map. *result: its struct pstk__packed. */
 static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                      struct pstk_error *err)
@@ -177,7 +166,8 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     packed->is_checked = packing == PSTK__WHOLE_BZIP2;
     if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
-    const int had = faccessat(work->dir, name_of(points), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    const int had =
+        faccessat(work->dir, pstk__sidecar_name(points), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     const int r = pstk__pass_run(&pass, err);
     work->is_new[job] = r == 0 && !had;
     if (r > 0)
@@ -245,21 +235,6 @@ static void join_file(void *user, const void *result)
     pstk__index_rows_close(&rows);
 }
 
-/* Remove what killed builders left. */
-static void remove_leftovers(int dir)
-{
-    DIR *folder = pstk__file_list(dir);
-    const struct dirent *entry;
-    struct stat st;
-    while (folder && (entry = readdir(folder)))
-        if (strstr(entry->d_name, ".points.tmp-") &&
-            fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec + DEAD_SECONDS < time(NULL))
-            unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
-    if (folder)
-        closedir(folder);
-}
-
 /* Remove the points that a build made which failed. Those that were there before may be another
  * index's, as that of one file of the folder. */
 static void remove_new(const struct work *work)
@@ -267,7 +242,7 @@ static void remove_new(const struct work *work)
     char path[PATH_MAX];
     for (uint64_t i = 0; i < work->table->names.n; i++)
         if (work->is_new[i] && pstk__packed_access_points(work->table, i, path, sizeof path) == 0)
-            unlinkat(work->dir, name_of(path), 0); /* what stays wastes room alone */
+            unlinkat(work->dir, pstk__sidecar_name(path), 0); /* what stays wastes room alone */
     memset(work->is_new, 0, work->table->names.n);
 }
 
@@ -320,7 +295,7 @@ static int build(void *user, struct pstk__index_build *build)
     int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
     if (r < 0)
         return r;
-    remove_leftovers(work->dir);
+    pstk__sidecar_remove_left(work->dir, PSTK__SIDECAR_POINTS, PSTK__SIDECAR_DEAD_SECONDS);
     r = read_all(work, err);
     if (r < 0)
         remove_new(work);
@@ -383,12 +358,9 @@ static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
     const struct pstk__unpack_files *files = work->files;
-    if (!pstk__texts_equal(&index->names, files->names))
-        return "its files have other names";
-    for (uint32_t i = 0; i < index->n_files; i++)
-        if (index->files[i].size != files->sizes[i] ||
-            index->files[i].changed_ns != files->changed_ns[i])
-            return "a file was changed";
+    const char *why = pstk__index_differs(index, files->names, files->sizes, files->changed_ns);
+    if (why)
+        return why;
     return pstk__packed_place(work->table, index->path, NULL) < 0 ||
                    take_rows(work->table, index) < 0 || !has_points(work->table)
                ? "points are missing"

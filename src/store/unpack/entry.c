@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry: files that are unpacked as a whole, once, into the cache. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "store/cache/entry.h"
 #include "store/cache/folder.h"
@@ -14,10 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_NS 100000000 /* between two looks at an entry that another makes */
 #define NOTED_EVERY                                                                                \
     (16u << 20) /* bytes: an entry has a note of what is written at least so often */
-#define SLOW 10 /* times the patience, where no progress is seen though there may be some */
 
 static int fail_without(const struct pstk__packed_files *table, uint64_t i, const char *why,
                         struct pstk_error *err)
@@ -130,20 +127,21 @@ static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
     const uint64_t size = table->at[i].of.unpacked;
     const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY || !wait->is_making ||
                         (size > NOTED_EVERY && wait->making.n_done + NOTED_EVERY >= size);
-    return table->patience_ns * (is_slow ? SLOW : 1);
+    return table->patience_ns * (is_slow ? PSTK__PATIENCE_SLOW : 1);
 }
 
 static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
                      const struct pstk__cache_key *key, const struct pstk__packed_wait *wait,
-                     uint64_t ns, struct pstk_error *err)
+                     struct pstk_error *err)
 {
+    const uint64_t seconds = wait->patience.idle_ns / 1000000000;
     char name[PSTK__CACHE_NAME], begin[300] = "";
     if (!wait->is_making) { /* begin says what it waits for */
         if (err)
             snprintf(begin, sizeof begin, "%.299s", err->message);
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
                           "%s/%s cannot be unpacked into the cache: %s (for %" PRIu64 " s)",
-                          table->folder, pstk__texts_get(&table->names, i), begin, ns / 1000000000);
+                          table->folder, pstk__texts_get(&table->names, i), begin, seconds);
     }
     pstk__cache_key_name(key, name);
     return pstk__fail(
@@ -152,7 +150,7 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
         "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
         "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
         "the data set again",
-        table->folder, pstk__texts_get(&table->names, i), ns / 1000000000, wait->making.n_done,
+        table->folder, pstk__texts_get(&table->names, i), seconds, wait->making.n_done,
         table->cache_path, name);
 }
 
@@ -162,22 +160,21 @@ static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__c
                     const struct pstk__cache_key *key, struct pstk__packed_wait *wait,
                     struct pstk_error *err)
 {
-    struct pstk__packed_wait now = {.since_ns = pstk__clock_ns()};
+    struct pstk__packed_wait now = {.patience = wait->patience};
     now.is_making = pstk__cache_making(cache, key, &now.making);
     if (!now.is_making)
         now.motion = pstk__cache_motion(cache);
-    if (wait->since_ns && now.is_making == wait->is_making && now.motion == wait->motion &&
-        memcmp(&now.making, &wait->making, sizeof now.making) == 0)
-        now.since_ns = wait->since_ns;
+    const int has_moved = now.is_making != wait->is_making || now.motion != wait->motion ||
+                          memcmp(&now.making, &wait->making, sizeof now.making) != 0;
+    const uint64_t idle_ns = pstk__patience_look(&now.patience, has_moved);
     *wait = now;
-    const uint64_t ns = pstk__clock_ns() - now.since_ns;
-    if (ns >= patience_of(table, i, wait)) {
+    if (idle_ns >= patience_of(table, i, wait)) {
         pthread_mutex_lock(&table->opening);
         table->at[i].gave_up = now;
         pthread_mutex_unlock(&table->opening);
-        return fail_wait(table, i, key, wait, ns, err);
+        return fail_wait(table, i, key, wait, err);
     }
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = PSTK__PATIENCE_LOOK_NS}, NULL);
     return 0;
 }
 

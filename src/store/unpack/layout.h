@@ -3,15 +3,13 @@
 #ifndef PSTK_UNPACK_LAYOUT_H
 #define PSTK_UNPACK_LAYOUT_H
 
-#define PSTK__ACCESS_POINTS_MAGIC "PSTKPTS"
+#include "store/sidecar.h"
+
 #define PSTK__ACCESS_POINTS_HEADER 4096 /* bytes */
 
-/* Bytes of the header; the others are zero. */
+/* Bytes of the header after those of every sidecar; the others are zero. */
 enum pstk__access_points_header {
-    PSTK__PH_CRC = 0, /* of the bytes after it */
-    PSTK__PH_VERSION = 4,
-    PSTK__PH_MAGIC = 8,
-    PSTK__PH_PACKING = 16,
+    PSTK__PH_PACKING = PSTK__SIDECAR_OWN,
     PSTK__PH_SIZE = 24, /* of the compressed file */
     PSTK__PH_CHANGED = 32,
     PSTK__PH_UNPACKED = 40,

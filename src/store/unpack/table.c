@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "store/index/location.h"
+#include "store/sidecar.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -10,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define PATIENCE_NS 60000000000u /* less is a pause of a disk */
 
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size)
 {
@@ -71,8 +70,8 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
                       struct pstk_error *err)
 {
     const uint64_t n = files->names->n;
-    *table =
-        (struct pstk__packed_files){.store = files->store, .mask = 1, .patience_ns = PATIENCE_NS};
+    *table = (struct pstk__packed_files){
+        .store = files->store, .mask = 1, .patience_ns = PSTK__PATIENCE_NS};
     while (table->mask + 1 < 2 * n)
         table->mask = 2 * table->mask + 1;
     table->folder = strdup(files->folder);
@@ -130,11 +129,11 @@ int pstk__packed_access_points(const struct pstk__packed_files *table, uint64_t 
     char own[PATH_MAX];
     const char *name = pstk__texts_get(&table->names, i);
     pstk__index_digest(digest, name, strlen(name));
-    snprintf(own, sizeof own, "%s/%s", table->folder, PSTK__INDEX_FOLDER);
+    snprintf(own, sizeof own, "%s/%s", table->folder, PSTK__SIDECAR_FOLDER);
     /* A folder for caches has the points of several data sets. */
     const int is_own = strcmp(own, table->points) == 0;
-    const int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 ".points", table->points,
-                           digest[0] ^ (is_own ? 0 : table->place[0]),
+    const int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 PSTK__SIDECAR_POINTS,
+                           table->points, digest[0] ^ (is_own ? 0 : table->place[0]),
                            digest[1] ^ (is_own ? 0 : table->place[1]));
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }

@@ -4,6 +4,7 @@
 #define PSTK_UNPACK_TABLE_H
 
 #include "store/cache/cache.h"
+#include "store/patience.h"
 #include "store/unpack/file_list.h"
 #include "store/unpack/access_points.h"
 
@@ -12,7 +13,7 @@
 
 /* What was seen of an entry that another makes; where there is no room, of all that are made. */
 struct pstk__packed_wait {
-    uint64_t since_ns; /* when it was first seen as it is; 0: it never was */
+    struct pstk__patience patience;
     struct pstk__cache_progress making;
     uint64_t motion; /* of the cache, where is_making is 0 */
     int is_making;
@@ -26,7 +27,7 @@ struct pstk__packed {
     /* 1: it is compressed, and all bytes of it have checksums in the file, as far as is known
      * before it is unpacked. */
     uint32_t is_checked;
-    struct pstk__packed_wait gave_up; /* with `opening` (below); .since_ns 0: nobody has */
+    struct pstk__packed_wait gave_up; /* with `opening` (below); zeros: nobody has */
 };
 
 /* All of them, read-only after open, except what says that it is guarded. */

@@ -329,6 +329,19 @@ TEST(no_link_is_followed_to_where_an_index_is_written)
     }
 }
 
+TEST(a_folder_for_caches_is_made_with_the_one_that_it_is_in)
+{
+    struct spot spot;
+    struct stat st;
+    spot_open(&spot);
+    CHECK_EQ(symlink(spot.data, spot.own), 0); /* no index is written there */
+    snprintf(spot.cache, sizeof spot.cache, "%s", fixture_path(&spot.f, "new/cache/"));
+    CHECK(is_made_in(&spot, spot.cache));
+    CHECK_EQ(stat(fixture_path(&spot.f, "new"), &st), 0);
+    CHECK_EQ(st.st_mode & 0777, 0700);
+    fixture_close(&spot.f);
+}
+
 TEST(an_index_is_not_read_through_a_link)
 {
     struct spot spot;
@@ -568,6 +581,7 @@ int main(void)
         CASE(a_failure_to_add_ends_a_build_and_is_its_result),
         CASE(a_folder_that_is_not_for_writing_has_its_index_in_the_cache),
         CASE(no_link_is_followed_to_where_an_index_is_written),
+        CASE(a_folder_for_caches_is_made_with_the_one_that_it_is_in),
         CASE(an_index_is_not_read_through_a_link),
         CASE(an_open_index_is_the_file_that_was_checked_whatever_has_its_name_by_now),
         CASE(a_folder_of_another_user_is_not_written_to),
