@@ -7,9 +7,10 @@
 #include <stdlib.h>
 
 #define FLIGHT_BYTES                                                                               \
-    (64u << 20)                /* being read: more would only delay rows that read by themselves */
-#define SWEEP_FRAMES 16u       /* looked at each time that a block begins */
-#define SMALL_BLOCK (1u << 20) /* bytes: reading all of it takes hardly longer than one row */
+    (64u << 20) /* bytes in flight; more would only delay rows that are read by themselves */
+#define SWEEP_FRAMES 16u /* frames that a sweep looks at, one sweep for each block that begins */
+#define SMALL_BLOCK                                                                                \
+    (1u << 20) /* bytes; reading such a block takes hardly longer than reading one row */
 
 _Static_assert(sizeof(struct pstk__row_io) <= PSTK__BLOCK_ROW, "footprint.h counts on it");
 _Static_assert(sizeof(struct pstk__extent) + sizeof(struct pstk__span_io) <= PSTK__BLOCK_EXTENT,
@@ -17,30 +18,30 @@ _Static_assert(sizeof(struct pstk__extent) + sizeof(struct pstk__span_io) <= PST
 
 enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_READY };
 
-/* A block of the line of blocks, or a free frame for one. */
+/* A block of the order's line of blocks, or a free frame. */
 struct pstk__block {
     struct pstk__fetch fetch;
-    uint64_t epoch, line;      /* which block */
+    uint64_t epoch, line;      /* epoch of the block, and its number in the line of blocks */
     uint64_t first;            /* index of its first sample */
-    uint64_t until;            /* position of the epoch from which on no row needs it */
-    uint64_t generation;       /* of the rows that used or asked for it last */
-    uint64_t n_tasks;          /* tasks of the lane up to the last one that uses it */
-    uint64_t memory_size;      /* bytes of memory */
-    uint64_t issued_ns;        /* when it got its memory; 0 without a trace */
-    uint8_t *memory;           /* of the heap, from READING on */
+    uint64_t until;            /* position in the epoch from which on no row needs the block */
+    uint64_t generation;       /* generation of the rows that used or asked for the block last */
+    uint64_t n_tasks;          /* number of the last task of the lane that uses the block, plus 1 */
+    uint64_t memory_size;      /* bytes at `memory` */
+    uint64_t issued_ns;        /* time at which it got its memory; 0 without a trace */
+    uint8_t *memory;           /* owned by the heap, set from READING on */
     uint32_t state;            /* enum block_state */
-    struct pstk__block *chain; /* the next of its place in the table */
-    struct pstk__block *next;  /* the next that is coming; or of the free frames */
+    struct pstk__block *chain; /* next block in the same bucket of the table */
+    struct pstk__block *next;  /* next block in `coming`, or next free frame */
 };
 
-/* A way of this rank, and the window that it asks for next. */
+/* A way that this rank reads, and the next window to ask for. */
 struct way {
-    int is_begun;           /* 0: no row of this generation came yet */
-    uint64_t epoch, window; /* asked for next */
-    uint64_t at_epoch, at;  /* once a row reaches this sample of the way */
+    int is_begun;           /* 0: no row of this generation has reached the way */
+    uint64_t epoch, window; /* the next window to ask for */
+    uint64_t at_epoch, at;  /* sample of the way that triggers the request for that window */
 };
 
-/* Blocks of a window that were asked for, not all of them begun. */
+/* Blocks of a window that were asked for; `blocks` holds those not yet begun. */
 struct request {
     uint64_t epoch, until;
     struct pstk__interleave_blocks blocks;
@@ -48,32 +49,36 @@ struct request {
 
 struct pstk__blocks {
     struct pstk__lane *lane;
-    uint32_t n_ways, n_shared; /* ways of this rank; greatest common divisor with world */
+    uint32_t n_ways,
+        n_shared; /* ways that this rank reads; greatest common divisor of the ways and world */
     uint64_t ahead;
     uint64_t block; /* samples of the largest block */
-    int is_small;   /* rows wait for a block that was not asked for */
+    int is_small;   /* 1: a row asks for its block and waits where nobody asked for it before */
     uint64_t generation;
     uint64_t now_epoch, now;  /* position of the newest batch */
     struct way *ways;         /* n_ways, owned */
-    struct request *requests; /* n_requests at most, a ring; owned */
+    struct request *requests; /* a ring of n_requests, owned */
     uint64_t first_request, last_request, n_requests;
 
     struct pstk__block *frames; /* n_frames, owned */
     uint32_t n_frames, hand;    /* hand: where the search for a block that may leave goes on */
-    struct pstk__row_io *rows;  /* of all frames, owned; so are these: */
+    struct pstk__row_io *rows;  /* rows, extents, spans: of all frames, owned */
     struct pstk__extent *extents;
     struct pstk__span_io *spans;
     struct pstk__block **table; /* n_places, a power of two */
     uint32_t n_places;
     struct pstk__block *free;
-    struct pstk__block *coming, **end; /* begun, and not queued as a whole; in that order */
+    struct pstk__block *coming,
+        **end; /* blocks begun but not wholly queued, in the order in which they began */
     struct pstk__heap heap;
     struct pstk__span_limits limits;
     uint64_t n_flight; /* bytes being read */
 
     struct pstk__task **tasks; /* listed ones, a ring of n_ring, a power of two; owned */
-    uint64_t n_ring, n_listed, n_finished;   /* tasks ever; those below n_finished are finished */
-    uint64_t searched_at, searched_finished; /* now and n_finished when nothing was found */
+    uint64_t n_ring, n_listed,
+        n_finished; /* tasks ever listed; all tasks below n_finished are finished */
+    uint64_t searched_at,
+        searched_finished; /* now and n_finished at the last search that found no block to free */
 };
 
 /* ---- open, close ---------------------------------------------------------------------------- */
@@ -137,7 +142,8 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
         b->end = &b->coming;
         b->searched_at = UINT64_MAX;
         b->limits = lane->span_limits;
-        b->limits.memory = need->memory / 2; /* a block may be all of the data set, see need.c */
+        b->limits.memory =
+            need->memory / 2; /* one block may be the whole data set: see footprint.c */
         r = allocate(b);
     }
     if (r == 0 && pstk__heap_open(&b->heap, memory, need->memory, need->n_frames) < 0)
@@ -164,12 +170,12 @@ void pstk__blocks_close(struct pstk__blocks *b)
 
 /* ---- tasks that use blocks ------------------------------------------------------------------ */
 
-/* Note which of the oldest tasks are finished. */
+/* Count the oldest tasks that are finished. */
 static void note_finished(struct pstk__blocks *b)
 {
     while (b->n_finished < b->n_listed) {
         struct pstk__task *oldest = b->tasks[b->n_finished & (b->n_ring - 1)];
-        /* Acquire: the worker no longer reads the blocks. */
+        /* Acquire pairs with the release in finish_task: the worker no longer reads the blocks. */
         if (atomic_load_explicit(&oldest->finished, memory_order_acquire) <= b->n_finished)
             break;
         b->n_finished++;
@@ -218,14 +224,15 @@ static void set_free(struct pstk__blocks *b, struct pstk__block *block)
     b->free = block;
 }
 
-/* No row will need the block: its windows are past, or nobody has asked for it since a seek. */
+/* Return 1 if no row will need the block: its windows are past, or no row asked for it since a
+ * seek. */
 static int is_past(const struct pstk__blocks *b, const struct pstk__block *block)
 {
     return block->generation != b->generation || block->epoch < b->now_epoch ||
            (block->epoch == b->now_epoch && block->until <= b->now);
 }
 
-/* Free a block that may leave. 0: there is none. */
+/* Free one block that no row and no task needs. Returns 0 if there is none. */
 static int evict(struct pstk__blocks *b)
 {
     note_finished(b);
@@ -244,9 +251,9 @@ static int evict(struct pstk__blocks *b)
     return 0;
 }
 
-/* Free those of the next few frames whose rows are all past, as each block begins. Their memory is
- * used again while caches still have it, and as much is touched as windows under way need. Blocks
- * from before a seek stay until their room is needed. */
+/* Free blocks whose rows are all past, among the next SWEEP_FRAMES frames, as each block begins.
+ * Early reuse keeps the memory in the caches, and no more memory is touched than the windows under
+ * way need. Blocks from before a seek stay until their room is needed. */
 static void sweep(struct pstk__blocks *b)
 {
     note_finished(b);
@@ -259,7 +266,7 @@ static void sweep(struct pstk__blocks *b)
     }
 }
 
-/* Begin to get a block. NULL: no frame is free. */
+/* Begin a block in a free frame. Returns NULL if no frame can be freed. */
 static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_t line,
                                  uint64_t until)
 {
@@ -295,7 +302,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
 
 /* ---- reading ahead -------------------------------------------------------------------------- */
 
-/* The position of the epoch at which a window ends. */
+/* Return the position in the epoch at which a window ends. */
 static uint64_t end_of(const struct pstk__windowed *order, uint32_t way, uint64_t window)
 {
     uint64_t first, n;
@@ -307,14 +314,14 @@ static void ask(struct pstk__blocks *b, uint64_t epoch, uint32_t way, uint64_t w
 {
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
     if (b->last_request - b->first_request == b->n_requests)
-        return; /* its rows are read by themselves */
+        return; /* the rows of the window are read by themselves */
     b->requests[b->last_request++ % b->n_requests] =
         (struct request){.epoch = epoch,
                          .until = end_of(order, way, window),
                          .blocks = pstk__windowed_blocks(order, way, window)};
 }
 
-/* Set the window after one, and when to ask for it. */
+/* Set the window that follows `window`, and the sample that triggers its request. */
 static void set_next(struct pstk__blocks *b, struct way *state, uint32_t way, uint64_t epoch,
                      uint64_t window)
 {
@@ -332,7 +339,7 @@ static void set_next(struct pstk__blocks *b, struct way *state, uint32_t way, ui
     state->at = first > b->ahead ? first - b->ahead : 0;
 }
 
-/* A row reaches sample i of a way, in a window: ask for what comes next. */
+/* Ask for the windows that are due when a row reaches sample i of a way. */
 static void reach(struct pstk__blocks *b, uint64_t epoch,
                   const struct pstk__interleave_location *location, uint64_t i)
 {
@@ -352,7 +359,7 @@ static void reach(struct pstk__blocks *b, uint64_t epoch,
     }
 }
 
-/* Begin blocks that were asked for, while there is room. 1: one was begun. */
+/* Begin the blocks that were asked for, while there is room. Returns 1 if one was begun. */
 static int begin_asked(struct pstk__blocks *b)
 {
     int progress = 0;
@@ -377,7 +384,8 @@ static int begin_asked(struct pstk__blocks *b)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* The rows that follow are of another stream: a seek. Blocks stay until their room is needed. */
+/* Begin a generation: after a seek, the rows are of another stream. Blocks stay until their room is
+ * needed. */
 static void begin_generation(struct pstk__blocks *b, uint64_t generation)
 {
     b->generation = generation;
@@ -386,7 +394,7 @@ static void begin_generation(struct pstk__blocks *b, uint64_t generation)
         b->ways[i].is_begun = 0;
 }
 
-/* The extents of a row of a block. */
+/* Return the extents of a row of a block. */
 static struct pstk__extent *extents_of(const struct pstk__blocks *b,
                                        const struct pstk__block *block, uint32_t row)
 {
@@ -394,7 +402,7 @@ static struct pstk__extent *extents_of(const struct pstk__blocks *b,
     return &b->extents[i * b->lane->pipeline->n_extents];
 }
 
-/* Ask memory for what resolve will copy: it was written long ago. */
+/* Prefetch what resolve will copy: planning wrote it long ago. */
 static void prefetch(const struct pstk__blocks *b, const struct pstk__block *block, uint32_t row)
 {
     const struct pstk__extent *extents = extents_of(b, block, row);
@@ -415,7 +423,8 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
         begin_generation(b, slot->generation);
     b->now_epoch = epoch;
     b->now = slot->batch.position;
-    /* Rows that pad the last batch come from the begin of the epoch, perhaps of others' ways. */
+    /* Rows that pad the last batch come from the begin of the epoch, perhaps from ways of other
+     * ranks. */
     if (k >= slot->batch.position)
         reach(b, epoch, &location, k / interleave->ways);
     struct pstk__block *block = look_up(b, epoch, location.line);
@@ -444,7 +453,7 @@ int pstk__blocks_resolve(struct pstk__blocks *b, struct pstk__row_io *io)
         return 1;
     if (block->state == BLOCK_PLANNED || block->state == BLOCK_READING)
         return 0;
-    /* Where the row is, computed again: what the block knows of it left the cache long ago. */
+    /* Locate the row again: what the block holds about it has left the cache long ago. */
     const struct pstk__source *source = b->lane->pipeline->source;
     const struct pstk__extent *from = extents_of(b, block, io->row);
     source->format->locate(source, io->pick.id, &io->at);
@@ -458,9 +467,8 @@ int pstk__blocks_resolve(struct pstk__blocks *b, struct pstk__row_io *io)
 
 /* ---- blocks on their way -------------------------------------------------------------------- */
 
-/* Find the extents of a block's rows: at most one page at a time is pinned for it. 1: all are
- * known.
- */
+/* Find the extents of a block's rows; the block pins at most one page at a time. Returns 1 once all
+ * are known. */
 static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress)
 {
     struct pstk__fetch *fetch = &block->fetch;
@@ -469,7 +477,7 @@ static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress
         enum pstk__row_plan r = PSTK__ROW_KNOWN;
         if (!io->page)
             r = pstk__fetch_plan_row(b->lane, io, io->pick.id);
-        /* Rows hold every page frame: nothing would come back that frees one. */
+        /* Rows hold every page frame, and no read is in flight whose end would free one. */
         if (r == PSTK__ROW_LATER && b->lane->n_in_flight == 0)
             io->slow = 1;
         else if (r == PSTK__ROW_LATER || !pstk__fetch_resolve_row(b->lane, io))
@@ -480,7 +488,7 @@ static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress
     return 1;
 }
 
-/* Give a block memory. 0: there is none yet. */
+/* Give a block memory, and free past blocks for it if needed. Returns 0 if there is not enough. */
 static int location(struct pstk__blocks *b, struct pstk__block *block)
 {
     struct pstk__fetch *fetch = &block->fetch;
@@ -518,7 +526,7 @@ static void set_ready(struct pstk__blocks *b, struct pstk__block *block)
     block->state = BLOCK_READY;
 }
 
-/* Bring a block on. 1: it need not come here again. */
+/* Take a block to its next states. Returns 1 once it needs no further call. */
 static int advance(struct pstk__blocks *b, struct pstk__block *block, int *progress)
 {
     struct pstk__fetch *fetch = &block->fetch;

@@ -26,20 +26,20 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
                       struct pstk_error *err);
 void pstk__blocks_close(struct pstk__blocks *blocks);
 
-/* 0: too many tasks are unfinished, list one later. */
+/* Return 1 if another task can be listed; 0: too many tasks are unfinished, list one later. */
 int pstk__blocks_have_room(struct pstk__blocks *blocks);
 /* Number a task that is about to be planned. */
 void pstk__blocks_list(struct pstk__blocks *blocks, struct pstk__task *task);
 /* Find the block of position k of a slot's epoch for a task. Sets pick, block and row of io; block
- * is NULL where the row is to be read by itself. Asks for the blocks that come next. */
+ * is NULL if the row must be read by itself. Asks for the blocks that come next. */
 void pstk__blocks_find(struct pstk__blocks *blocks, const struct pstk__task *task, uint64_t k,
                        struct pstk__row_io *io);
-/* Take a row's extents from its block. 0: the block is still being read. A row whose block has no
- * memory has its extents then, and no block: it is read by itself. */
+/* Take a row's extents from its block. Returns 0 while the block is being read. If the block has no
+ * memory yet, io->block becomes NULL, and the row is read by itself. */
 int pstk__blocks_resolve(struct pstk__blocks *blocks, struct pstk__row_io *io);
-/* Go on with what was asked for: plan, place, queue. 1: something got done. */
+/* Plan, place and queue the blocks that were asked for. Returns 1 if anything got done. */
 int pstk__blocks_advance(struct pstk__blocks *blocks);
-/* A span of a block's fetch is done. */
+/* Count a finished span of a block's fetch. */
 void pstk__blocks_span_done(struct pstk__blocks *blocks, struct pstk__span_io *span_io);
 
 #endif

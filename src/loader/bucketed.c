@@ -38,7 +38,7 @@ int pstk__bucketed_check(const struct pstk_settings *s, struct pstk_error *err)
     return pstk__budget_check(s->budget, err);
 }
 
-/* Memory for what is kept of the budget; the costs are copied. */
+/* Allocate the state of the budget, and copy the costs. */
 static int open_epochs(struct pstk__epochs **out, const struct pstk__bucketed_config *c,
                        struct pstk_error *err)
 {
@@ -77,7 +77,7 @@ uint64_t pstk__bucketed_memory(const struct pstk__epochs *epochs, uint64_t n)
     return n * sizeof(uint32_t) > UINT64_MAX - size ? UINT64_MAX : size + n * sizeof(uint32_t);
 }
 
-/* max_memory counts it, before slots and I/O memory. */
+/* Check that the budget's memory fits: max_memory counts it, before slots and I/O memory. */
 static int check_memory(const struct pstk__epochs *epochs, const struct pstk__bucketed_config *c,
                         struct pstk_error *err)
 {

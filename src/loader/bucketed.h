@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bucketed: a loader's batches by a budget: settings checked, costs looked at, the first epoch
- * walked. */
+/* bucketed: batches by a budget. Checks the settings, copies the costs, and makes the first epoch's
+ * batches. */
 #ifndef PSTK_LOADER_BUCKETED_H
 #define PSTK_LOADER_BUCKETED_H
 
@@ -9,10 +9,11 @@
 
 #include <penstock/penstock.h>
 
-/* Check all that needs no data set. Without a budget, nothing. EINVAL, ENOTSUP name the setting. */
+/* Check the settings that need no data set; without a budget, nothing. EINVAL, ENOTSUP name the
+ * setting. */
 int pstk__bucketed_check(const struct pstk_settings *settings, struct pstk_error *err);
-/* What batches by a budget are made of. All pointers: borrows; picks and partition for the life of
- * the epochs. */
+/* The inputs of batches by a budget. All pointers: borrows; picks and partition for the life of the
+ * epochs. */
 struct pstk__bucketed_config {
     const struct pstk_settings *settings; /* with a budget */
     const struct pstk__source *source;
@@ -23,7 +24,7 @@ struct pstk__bucketed_config {
 /* Make the batches of the settings' budget; *out is owned, also after an error. */
 int pstk__bucketed_open(struct pstk__epochs **out, const struct pstk__bucketed_config *c,
                         struct pstk_error *err);
-/* Bytes that they take, with the costs of n samples; at most UINT64_MAX. */
+/* Return the bytes of `epochs` and of the costs of n samples; at most UINT64_MAX. */
 uint64_t pstk__bucketed_memory(const struct pstk__epochs *epochs, uint64_t n);
 /* Check that the first epoch has a batch for every rank. */
 int pstk__bucketed_check_first(struct pstk__epochs *epochs, const struct pstk_settings *settings,

@@ -7,20 +7,22 @@
 #include <stdio.h>
 
 #define TEXT_SIZE 32    /* bytes of a size in a message */
-#define ADVICE_SIZE 128 /* bytes of what a message advises */
+#define ADVICE_SIZE 128 /* bytes of the advice in a message */
 #define TASK_BYTES                                                                                 \
-    (64u << 10) /* of records in a task: some 50 us of work, compared with 1 us of hand-over */
+    (64u                                                                                           \
+     << 10) /* bytes of records in a task: some 50 us of work, compared with 1 us of hand-over */
 #define TASK_ROWS 64u
 #define SMALL_RECORD (16u << 10)
-#define BUFFER_AUTO (256u << 20) /* records of megabytes need no 128 reads in flight */
+#define BUFFER_AUTO (256u << 20) /* bytes; records of megabytes do not need 128 reads in flight */
 #define BUFFER_MIN (4u << 20)
 #define INDEX_AUTO (64u << 20)
-#define BLOCK_PAGES 64u /* blocks pin one each while their extents are found */
+#define BLOCK_PAGES 64u /* pages that blocks pin, one each, while their extents are found */
 #define DEPTH_AUTO 128u
 #define SLOTS_AUTO 4u
-#define WORKER_MEMORY (2u << 20) /* of a worker, for images of 500 x 400: stack, scratch */
-#define OTHER_MEMORY (14u << 20) /* of everything else: tables, rings, the kernel's; measured */
-#define DEVICE_SLOTS_AUTO 3u     /* one used, one there, one under way */
+#define WORKER_MEMORY (2u << 20) /* bytes of a worker, for images of 500 x 400: stack, scratch */
+#define OTHER_MEMORY                                                                               \
+    (14u << 20)              /* bytes of everything else: tables, rings, the kernel's; measured */
+#define DEVICE_SLOTS_AUTO 3u /* one leased, one loaded, one loading */
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -32,7 +34,7 @@ static uint64_t min64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* "120 bytes", "1.5 MiB": a size as a message prints it. */
+/* Format a size for a message: "120 bytes", "1.5 MiB". */
 static const char *size_text(char text[TEXT_SIZE], uint64_t size)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
@@ -48,14 +50,14 @@ static const char *size_text(char text[TEXT_SIZE], uint64_t size)
     return text;
 }
 
-/* Rounded up, at most to the last page that 64 bits count. */
+/* Round up to whole pages, at most to the last page that 64 bits count. */
 static uint64_t whole_pages(uint64_t size)
 {
     const uint64_t n = size / PSTK__PAGE_SIZE + (size % PSTK__PAGE_SIZE != 0);
     return min64(n, UINT64_MAX / PSTK__PAGE_SIZE) * PSTK__PAGE_SIZE;
 }
 
-/* The fields that outputs read, a set. */
+/* Return the set of the fields that outputs read. */
 static uint64_t fields_of(const struct pstk__plan *plan)
 {
     uint64_t fields = 0;
@@ -64,7 +66,7 @@ static uint64_t fields_of(const struct pstk__plan *plan)
     return fields;
 }
 
-/* Mean bytes that are read of a record. */
+/* Return the mean bytes that are read of a record. */
 static uint64_t mean_read(const struct pstk__plan *plan)
 {
     const struct pstk__source *source = plan->source;
@@ -73,8 +75,8 @@ static uint64_t mean_read(const struct pstk__plan *plan)
     return max64(1, pstk__source_mean_read(source, fields_of(plan)));
 }
 
-/* 1: every image of this field is stored as plain pixels. 0 also in formats that do not count what
- * they hold. */
+/* Return 1 if every image of this field is stored as plain pixels; 0 also for formats that do not
+ * count encodings. */
 static int has_plain_pixels(const struct pstk__source *source, uint32_t field)
 {
     const struct pstk_field_stats *stats = &source->stats[field];
@@ -82,9 +84,9 @@ static int has_plain_pixels(const struct pstk__source *source, uint32_t field)
            stats->n_codec[PSTK_CODEC_NONE] == source->n_samples;
 }
 
-/* 1: some output costs more than copying its field. Pixels that are cropped and resized cost about
- * as much as reading them; but not from the blocks of a windowed order, for which more slots would
- * only mean more rows that come before their blocks. */
+/* Return 1 if some output costs more than copying its field. Cropping and resizing plain pixels
+ * costs about as much as reading them, and counts as copying, except with the blocks of a windowed
+ * order: there more slots would only mean more rows that come before their blocks. */
 static int decodes(const struct pstk__budget_config *c)
 {
     for (uint32_t i = 0; i < c->plan->n_outputs; i++) {
@@ -103,13 +105,14 @@ static uint32_t n_workers(const struct pstk__budget_config *c)
     return c->workers_per_node * c->n_nodes;
 }
 
-/* Reading a small record costs a reader more time than its remaining path costs a worker (some 0.8
- * us compared with 0.3 us for 2 kB from the page cache). Reading a large one that is only copied
- * costs as much. In both cases there is one reader for each worker, else one per node. */
+/* Choose the readers of a node. Reading a small record costs a reader more time than its remaining
+ * path costs a worker (some 0.8 us compared with 0.3 us for 2 kB from the page cache). Reading a
+ * large one that is only copied costs as much. In both cases there is one reader for each worker,
+ * else one per node. */
 static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
     int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c);
-    if (c->interleave) /* a lane has the blocks of all its batches; they make reading a row cheap */
+    if (c->interleave) /* a lane holds all its batches' blocks, which make reading a row cheap */
         return 1;
     uint32_t n = copies ? c->workers_per_node : 1;
     return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / c->n_nodes));
@@ -124,10 +127,10 @@ static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_pe
     return (uint32_t)max64(1, min64(rows, TASK_ROWS));
 }
 
-/* Slots: enough that some rows a worker are always under way, and two a lane; at least 4. Where
- * rows are only copied, storage may be the limit: enough rows that every lane's queue stays full
- * while batches that miss only a few rows wait for them. Where processes get whole batches, each
- * may have one: on auto they are half as many as the workers. */
+/* Choose the number of slots: enough that some rows a worker are always under way, and two a lane;
+ * at least 4. Where rows are only copied, storage may be the limit. Then there are enough rows that
+ * every lane's queue stays full while batches that miss only a few rows wait. Where processes take
+ * whole batches, auto adds half as many slots as there are workers. */
 static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     uint64_t n = 2 + 4 * (uint64_t)n_workers(c) / c->plan->batch_size;
@@ -138,8 +141,8 @@ static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk_
     return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)budget->n_lanes);
 }
 
-/* I/O memory of a lane: twice what is in flight at the mean size, and room for two of the largest
- * reads (the buffer gives a task at most half of itself), within what is left. */
+/* Return the I/O memory of a lane, within the bytes left: twice what is in flight at the mean size,
+ * and room for two of the largest reads, because the buffer gives a task at most half of itself. */
 static uint64_t buffer_size(const struct pstk__budget *budget, const struct pstk__budget_config *c,
                             uint64_t left)
 {
@@ -160,7 +163,7 @@ static uint64_t index_size(const struct pstk__budget *budget, const struct pstk_
 {
     const uint64_t all_lanes =
         c->settings->memory.index_memory ? c->settings->memory.index_memory : INDEX_AUTO;
-    /* The rows of a task pin one page each until all pages are there; two tasks, so that reading
+    /* The rows of a task pin one page each until all pages are read; two tasks, so that reading
      * continues. */
     uint64_t least = 2 * (uint64_t)budget->rows_per_task + (c->interleave ? BLOCK_PAGES : 0);
     uint64_t want = all_lanes / budget->n_lanes / PSTK__PAGE_SIZE;
@@ -168,14 +171,15 @@ static uint64_t index_size(const struct pstk__budget *budget, const struct pstk_
     return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
 }
 
-/* Bytes of a lane's blocks and of their tables. */
+/* Return the bytes of a lane's blocks and of their tables. */
 static uint64_t blocks_size(const struct pstk__budget *budget)
 {
     return budget->blocks.memory + budget->blocks.tables;
 }
 
-/* The memory of the lanes next to these slots: two slots a lane, one being filled while the other
- * is out; whole lanes for every node. Returns the bytes of them all, at most UINT64_MAX. */
+/* Divide the memory of the lanes, after that of these slots. A lane has at least two slots, one
+ * filled while the other is out; every node has as many lanes. Returns the bytes of all lanes, at
+ * most UINT64_MAX. */
 static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     while (budget->n_lanes > c->n_nodes && budget->n_slots < 2 * budget->n_lanes)
@@ -195,23 +199,25 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
     return overflows ? UINT64_MAX : budget->n_lanes * lane;
 }
 
-/* Two slots, so that one is filled while the other is out, or one a node. */
+/* Return the least number of slots: two, so that one is filled while the other is out, or one a
+ * node. */
 static uint32_t min_slots(const struct pstk__budget_config *c)
 {
     return (uint32_t)max64(2, c->n_nodes);
 }
 
-/* What a caller can lower, a bit each. */
+/* The settings that a caller can lower, a bit each. */
 static const char *const lowerable[] = {"n_slots", "batch_size", "io_memory", "index_memory"};
 enum { N_SLOTS = 1, BATCH_SIZE = 2, IO_MEMORY = 4, INDEX_MEMORY = 8, ALL = 15 };
 
-/* Bytes of the host's memory that a device's slot takes. */
+/* Return the bytes on the host that a device's slot takes. */
 static uint64_t size_beside_device(const struct pstk__layout *layout)
 {
     return layout->about_end - layout->about;
 }
 
-/* 1: all would fit with these settings as low as they can be. `budget` is one that did not fit. */
+/* Return 1 if all would fit with the settings in `lowered` at their minimum. `budget` is one that
+ * did not fit. */
 static int fits_with(const struct pstk__budget *budget, const struct pstk__budget_config *c,
                      uint32_t lowered)
 {
@@ -234,8 +240,8 @@ static int fits_with(const struct pstk__budget *budget, const struct pstk__budge
     return lanes_init(&trial, &config) <= trial.limit - trial.slot_memory;
 }
 
-/* "lower n_slots or batch_size, or raise max_memory": the settings each of which is enough alone,
- * or else the fewest that are together, or else none. */
+/* Format the advice: "lower n_slots or batch_size, or raise max_memory". It names the settings each
+ * of which is enough alone, or else the fewest that are enough together, or only max_memory. */
 static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget *budget,
                                const struct pstk__budget_config *c)
 {
@@ -259,7 +265,8 @@ static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget
     return text;
 }
 
-/* How many slots, and their bytes: as many as set, else as many as are useful and fit. */
+/* Set the number of slots and their bytes: as many as the settings say, else as many as are useful
+ * and fit. */
 static int slots_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err)
 {
@@ -296,8 +303,8 @@ static int check_within(const char *setting, uint64_t size, uint64_t limit, stru
                                     (unsigned long long)limit);
 }
 
-/* The most ways whose blocks fit where `other` bytes a lane are for other things: a multiple of
- * world where there is one. 0: none fits. */
+/* Return the most ways whose blocks fit with `other` bytes a lane for the rest: a multiple of world
+ * where there is one. 0: none fits. */
 static uint32_t ways_that_fit(const struct pstk__budget *budget,
                               const struct pstk__budget_config *c, uint64_t other)
 {
@@ -319,7 +326,7 @@ static uint32_t ways_that_fit(const struct pstk__budget *budget,
     return 0;
 }
 
-/* The lanes need more than is left. */
+/* Fail because the lanes need more memory than the slots leave. */
 static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__budget_config *c,
                         uint64_t needed, struct pstk_error *err)
 {
@@ -350,20 +357,20 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
         budget->blocks.n_ways, budget->blocks.n_ways == 1 ? "" : "s", advice);
 }
 
-/* Bytes of the host that slots and lanes take. */
+/* Return the bytes on the host that slots and lanes take. */
 static uint64_t memory_of(const struct pstk__budget *b)
 {
     return b->slot_memory + b->n_lanes * (b->buffer_size + b->index_size + blocks_size(b));
 }
 
-/* Processes that share the machine and its control group. */
+/* Return the number of processes that share the machine and its control group. */
 static uint32_t local_world(const struct pstk__budget_config *c)
 {
     return c->settings->ranks.local_world ? c->settings->ranks.local_world : 1;
 }
 
-/* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
- * on auto follows the lanes; the lanes, within what the slots leave. */
+/* Divide the limit. Each step needs those before it: the limit and the useful number of lanes; the
+ * slots, whose number on auto follows the lanes; the lanes, within what the slots leave. */
 static int divide(struct pstk__budget *budget, const struct pstk__budget_config *c,
                   struct pstk_error *err)
 {
@@ -384,7 +391,7 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
         return r;
     const uint32_t least = min_slots(c);
     uint64_t needed = lanes_init(budget, c);
-    /* Slots on auto are reduced: fewer slots leave more memory to the lanes, and need fewer lanes.
+    /* Reduce the slots on auto: fewer slots leave more memory to the lanes, and need fewer lanes.
      */
     while (!s->memory.n_slots && needed > budget->limit - budget->slot_memory &&
            budget->n_slots > least) {
@@ -396,16 +403,17 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
     return needed <= left ? 0 : refuse_lanes(budget, c, needed, err);
 }
 
-/* Divide as little as a loader opens with: fewest slots where their number is on auto, and the
- * least for reads. Returns its bytes; UINT64_MAX: it does not open at all. */
+/* Divide the least memory that a loader opens with: the fewest slots where their number is on auto,
+ * and the least for reads. Returns its bytes; UINT64_MAX: the loader cannot open. */
 static uint64_t divide_min(struct pstk__budget *least, const struct pstk__budget_config *c)
 {
     struct pstk_settings s = *c->settings;
     struct pstk__budget_config config = *c;
     s.memory.n_slots = s.memory.n_slots ? s.memory.n_slots : min_slots(c);
     s.memory.max_memory = UINT64_MAX / 2;
-    s.memory.io_memory = s.memory.io_memory ? s.memory.io_memory
-                                            : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
+    s.memory.io_memory = s.memory.io_memory
+                             ? s.memory.io_memory
+                             : (uint64_t)c->n_nodes * BUFFER_MIN; /* one lane a node */
     config.settings = &s;
     return divide(least, &config, NULL) == 0 ? memory_of(least) : UINT64_MAX;
 }
@@ -428,8 +436,8 @@ static int refuse_group(const struct pstk__budget_config *c, uint64_t need, stru
                       c->plan->rows_setting);
 }
 
-/* Divide what the control group leaves, or take the least of it. Returns 0, or -1 where that is
- * more. */
+/* Divide the bytes that the control group leaves or, if that fails, take the least that a loader
+ * opens with. Returns 0, or -1 if the least is more than the group leaves. */
 static int divide_room(struct pstk__budget *budget, const struct pstk__budget_config *c,
                        uint64_t room)
 {
@@ -437,7 +445,7 @@ static int divide_room(struct pstk__budget *budget, const struct pstk__budget_co
     struct pstk__budget_config within = *c;
     s.memory.max_memory = max64(room, 1); /* 0 is auto */
     within.settings = &s;
-    within.taken = 0; /* the group counts it */
+    within.taken = 0; /* the group counts these bytes already */
     if (divide(budget, &within, NULL) == 0)
         return 0;
     const uint64_t least = divide_min(budget, c);

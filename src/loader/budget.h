@@ -10,14 +10,15 @@
 #include "sample/layout.h"
 
 struct pstk__budget {
-    uint64_t limit; /* bytes that all may take */
+    uint64_t limit; /* bytes that all parts together may take */
     uint32_t n_slots;
     uint32_t n_lanes;          /* a multiple of the nodes: see pipeline.h */
-    uint32_t rows_per_task;    /* run of rows handed from reader to worker at once */
+    uint32_t rows_per_task;    /* consecutive rows that a reader hands to a worker at once */
     uint32_t depth;            /* reads in flight per lane */
     uint64_t slot_size;        /* bytes of one slot */
-    uint32_t n_device_slots;   /* 0 where slots are handed out on the host */
-    uint64_t device_slot_size; /* bytes on the host of a device's slot: what batches report there */
+    uint32_t n_device_slots;   /* 0: slots are handed out on the host */
+    uint64_t device_slot_size; /* bytes on the host of a device's slot: the part of a batch that
+                                  stays there */
     uint64_t slot_memory;      /* bytes on the host of all slots */
     uint64_t buffer_size;      /* bytes of I/O memory per lane, whole pages */
     uint64_t index_size;       /* bytes of index cache per lane, whole pages */
@@ -25,15 +26,15 @@ struct pstk__budget {
     uint64_t spare_size; /* bytes of a worker's slow-path buffer; mapped, touched when used */
 };
 
-/* What the budget follows from; borrowed for the call. */
+/* The inputs of the budget; borrowed for the call. */
 struct pstk__budget_config {
     const struct pstk_settings *settings;      /* checked */
     const struct pstk__interleave *interleave; /* of a windowed order, settled; else NULL */
     const struct pstk__plan *plan;
     const struct pstk__layout *layout;
-    const struct pstk__layout *least; /* with a batch_size of 1: what advice counts on */
+    const struct pstk__layout *least; /* layout with a batch_size of 1, which advice assumes */
     uint32_t n_nodes;
-    uint32_t workers_per_node; /* of the node with the fewest */
+    uint32_t workers_per_node; /* workers of the node with the fewest */
     uint64_t machine_memory;   /* bytes that the machine or cgroup has */
     uint64_t taken;            /* bytes of max_memory that are in use already */
     /* bytes of the control group's hard limit, and what is left below it; a limit of 0: none */

@@ -15,7 +15,8 @@
 static const char SHARE_NAME[] = "penstock.share";
 static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; the consumer of the tensor renames it */
 
-/* As Python.h has them, with PyObject as void. NULL: there is none. */
+/* Declared as in Python.h, with PyObject as void. The addresses are NULL in a process without
+ * Python. */
 #pragma GCC visibility push(default)
 extern void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *capsule))
     __attribute__((weak));
@@ -35,7 +36,7 @@ static int has_interpreter(struct pstk_error *err)
     return 0;
 }
 
-/* The interpreter requires an exception with each NULL. Returns NULL. */
+/* Raise an exception, which the interpreter requires with each NULL. Returns NULL. */
 static void *raise_error(int code)
 {
     PyErr_SetString(PyExc_RuntimeError, pstk_strerror(code));
@@ -45,7 +46,7 @@ static void *raise_error(int code)
 static void *fail_no_capsule(struct pstk_error *err)
 {
     pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a capsule");
-    return NULL; /* its maker has raised MemoryError */
+    return NULL; /* PyCapsule_New has raised MemoryError */
 }
 
 static int is_on_device(const struct pstk_batch *batch)
@@ -60,7 +61,8 @@ static void free_share(void *capsule)
         pstk_share_unref(&share);
         return;
     }
-    /* A release may wait for room in its stream, or for another thread that waits for such room. */
+    /* A release may wait for room in its stream, or for another thread that waits for such room:
+     * leave the interpreter meanwhile. */
     void *state = pstk__interpreter_leave();
     pstk_share_unref(&share);
     pstk__interpreter_return(state);

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Pin a file for one read. 1: pinned; 0: try later; <0: it cannot be opened. */
+/* Pin a file for one read. Returns 1: pinned; 0: try later; <0: it cannot be opened. */
 static int acquire_file(struct pstk__lane *l, uint32_t number, uint32_t *slot,
                         const struct pstk__file **file)
 {
@@ -18,11 +18,12 @@ static int acquire_file(struct pstk__lane *l, uint32_t number, uint32_t *slot,
     if (r < 0)
         return r;
     if (r == 1)
-        l->backend->ops->set_file(l->backend, *slot, (*file)->fd); /* refused: it reads by fd */
+        l->backend->ops->set_file(l->backend, *slot,
+                                  (*file)->fd); /* if refused, reads use the fd */
     return 1;
 }
 
-/* Start reading a page that is EMPTY. As acquire_file. */
+/* Start reading a page that is EMPTY. Returns as acquire_file. */
 static int read_page(struct pstk__lane *l, struct pstk__page *page)
 {
     if (l->n_in_flight >= l->pipeline->depth)
@@ -45,8 +46,7 @@ static int read_page(struct pstk__lane *l, struct pstk__page *page)
     return 1;
 }
 
-/* Ask the format for a row's extent, which follows from its page or, where that is NULL, from its
- * number. */
+/* Ask the format for a row's extents, from its page or, if page is NULL, from its number alone. */
 static enum pstk__row_plan resolve_row(struct pstk__lane *l, struct pstk__row_io *io,
                                        const void *page)
 {
@@ -105,7 +105,7 @@ int pstk__fetch_resolve_row(struct pstk__lane *l, struct pstk__row_io *io)
     return 1;
 }
 
-/* Lay extent number k of the rows out. */
+/* Lay extent k of every row out. */
 static void lay_out(struct pstk__fetch *fetch, const struct pstk__span_limits *limits, uint32_t k)
 {
     const uint32_t n_before = fetch->n_spans;
@@ -114,7 +114,8 @@ static void lay_out(struct pstk__fetch *fetch, const struct pstk__span_limits *l
         if (io->slow || io->block)
             continue;
         const struct pstk__extent *extent = &io->extents[k];
-        if (extent->size == 0) /* of a data set with fewer extents than others of a mixture */
+        if (extent->size ==
+            0) /* an extent that the row's data set does not have; others of the mixture do */
             continue;
         struct pstk__span *last =
             fetch->n_spans > n_before ? &fetch->spans[fetch->n_spans - 1].span : NULL;

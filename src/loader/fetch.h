@@ -23,29 +23,28 @@ enum pstk__row_plan {
     PSTK__ROW_LATER, /* no page frame, read or file is free: it is planned again */
 };
 
-/* Find the extents of a row's sample, or begin to read the page that has them. Sets at, page, slow.
- */
+/* Find the extents of a row's sample, or begin to read the page that holds them. Sets at, page,
+ * slow. */
 enum pstk__row_plan pstk__fetch_plan_row(struct pstk__lane *l, struct pstk__row_io *io,
                                          uint64_t id);
-/* Turn the page of a row into extents. 0: it is still being read. */
+/* Turn the page of a row into extents. Returns 0 while the page is being read. */
 int pstk__fetch_resolve_row(struct pstk__lane *l, struct pstk__row_io *io);
-/* Lay the rows that are read by themselves out as spans. Those that do not fit in the limits take
- * the slow path. Rows that lie next to each other do so in each of their files: one extent of all
- * rows comes before the next. */
+/* Lay the rows that are read by themselves out as spans. Rows that do not fit in the limits take
+ * the slow path. Rows that lie next to each other do so in each of their files: extent 0 of all
+ * rows comes before extent 1. */
 void pstk__fetch_lay_out(struct pstk__lane *l, struct pstk__fetch *fetch,
                          const struct pstk__span_limits *limits);
-/* Give spans and rows their places in memory_size bytes. fixed: they lie in the lane's I/O memory.
- */
+/* Assign memory_size bytes to spans and rows. fixed: the memory is the lane's I/O memory. */
 void pstk__fetch_place(const struct pstk__lane *l, struct pstk__fetch *fetch, uint8_t *memory,
                        int fixed);
-/* Queue the reads. 0: not all yet. */
+/* Queue the reads. Returns 0 if some are not queued yet. */
 int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch);
-/* All reads were queued, and are done. */
+/* Return 1 if all reads were queued and are done. */
 static inline int pstk__fetch_is_done(const struct pstk__fetch *fetch)
 {
     return fetch->next_span == fetch->n_spans && fetch->n_left == 0;
 }
-/* A finished read of a page; of a span. */
+/* Finish a read: of a page, of a span. */
 void pstk__fetch_page_done(struct pstk__lane *l, struct pstk__page *page);
 void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io);
 

@@ -4,7 +4,8 @@
 #include "format/format.h"
 #include "order/explain.h"
 
-#define AHEAD_BYTES (8u << 20) /* asked for before a window needs them: storage stays busy */
+#define AHEAD_BYTES                                                                                \
+    (8u << 20) /* bytes asked for before a window needs them, which keep storage busy */
 #define MORE_FRAMES 8u
 
 static uint64_t product(uint64_t a, uint64_t b)
@@ -24,13 +25,13 @@ void pstk__blocks_measure(struct pstk__blocks_footprint *footprint,
     const uint64_t least = window / 8 + 1;
     uint64_t ahead = AHEAD_BYTES / product(n_ways, mean ? mean : 1);
     ahead = ahead < least ? least : ahead > window ? window : ahead;
-    /* The windows under way; the part of the next ones that is asked for ahead; those that ended
-     * while slots still hold rows of them. */
+    /* The windows under way; the part of the next windows that is asked for ahead; the ended
+     * windows of which slots still hold rows. */
     uint64_t frames = n_ways * (interleave->window + 1u) +
                       n_ways * interleave->window * ahead / window + n_ways +
                       rows / interleave->block * (world / shared) + MORE_FRAMES;
     frames = frames < 2 * n_blocks + 2 ? frames : 2 * n_blocks + 2;
-    /* No more than two epochs' records, however large blocks may be. */
+    /* At most two epochs' records, however large blocks may be. */
     uint64_t records = product(frames, interleave->block);
     records = records < 2 * interleave->n + 2 ? records : 2 * interleave->n + 2;
     const uint64_t content = product(records, mean);

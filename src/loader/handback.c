@@ -33,7 +33,7 @@ void pstk__handback_wait(struct pstk__handback *handback)
 
 void pstk__handback_given(struct pstk__handback *handback)
 {
-    /* A read-modify-write that changes nothing: it takes its place in the order with end's. */
+    /* A read-modify-write that changes nothing: it takes its position in the order with end's. */
     if (atomic_fetch_add_explicit(&handback->wanted, 0, memory_order_acq_rel))
         pstk__eventcount_notify(&handback->eventcount);
 }

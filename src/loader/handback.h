@@ -35,24 +35,24 @@
 #include "base/eventcount.h"
 
 struct pstk__handback {
-    struct pstk__eventcount eventcount; /* whoever frees a slot or closes notifies it, workers while
-                                           wanted */
+    struct pstk__eventcount eventcount; /* notified by closing, by whoever frees a slot, and by
+                                           workers while wanted is 1 */
     _Atomic uint32_t wanted;            /* 1: the reader may be about to wait */
 
-    /* the reader's own */
-    uint32_t ticket; /* of the round under way */
+    /* the reader thread's own */
+    uint32_t ticket; /* of the eventcount, for the round under way */
     int is_armed;    /* 1: wanted was 1 before the round under way began */
 };
 
 void pstk__handback_init(struct pstk__handback *handback);
-/* Reader: a round begins. Before it looks at any pool. */
+/* Reader: begin a round, before looking at any pool. */
 void pstk__handback_begin(struct pstk__handback *handback);
-/* Reader: the round is over; `progress`: it got something done. 1: it may wait; 0: the next round
- * comes first. */
+/* Reader: end a round. progress: it got something done. Returns 1 if the reader may wait, 0 if the
+ * next round comes first. */
 int pstk__handback_end(struct pstk__handback *handback, int progress);
 /* Reader, after an end that gave 1: wait until something may have been handed back. */
 void pstk__handback_wait(struct pstk__handback *handback);
-/* Any worker of the lane, holding no lock: memory and a task are back in their pools. */
+/* Worker of the lane, holding no lock: report that memory and a task are back in their pools. */
 void pstk__handback_given(struct pstk__handback *handback);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public loader: settings checked, stages opened in order, batches handed out. */
+/* The public loader: check settings, open stages in order, hand out batches. */
 #include <penstock/foreign.h>
 #include <penstock/penstock.h>
 
@@ -27,19 +27,20 @@ struct pstk_loader {
     struct pstk__counters consumer;
     struct pstk__occupancy occupancy;
     struct pstk__snapshots *snapshots; /* owned */
-    struct pstk__status_file *status;  /* owned; NULL: without monitor_path */
-    _Atomic uint64_t n_samples;        /* delivered */
-    _Atomic uint64_t n_replacements;   /* of these */
-    _Atomic uint64_t n_palette_images; /* of these */
-    _Atomic uint64_t n_damaged_images; /* of these */
-    _Atomic uint64_t n_dropped_boxes;  /* of these */
-    _Atomic int reporting;             /* 1: next is in on_bad_sample */
-    uint64_t waited_ns;   /* for the batch that comes next, by calls that ended before it */
-    uint64_t returned_ns; /* when next last returned a batch; 0 = not yet */
-    int asks_again;       /* 1: the last next ended before a batch came; this one continues */
-    int owner;            /* process id: a fork's child may not use us */
+    struct pstk__status_file *status;  /* owned; NULL without monitor_path */
+    _Atomic uint64_t n_samples;        /* delivered samples */
+    _Atomic uint64_t n_replacements;   /* of n_samples */
+    _Atomic uint64_t n_palette_images; /* of n_samples */
+    _Atomic uint64_t n_damaged_images; /* of n_samples */
+    _Atomic uint64_t n_dropped_boxes;  /* of n_samples */
+    _Atomic int reporting;             /* 1: pstk_next is in on_bad_sample */
+    uint64_t waited_ns;                /* ns that ended calls have waited for the next batch */
+    uint64_t returned_ns; /* time at which pstk_next last returned a batch; 0: not yet */
+    int asks_again; /* 1: the last pstk_next ended before a batch came, and the next one continues
+                       it */
+    int owner;      /* process id: a child after fork may not use the loader */
 
-    /* samples delivered of each data set of a mixture */
+    /* delivered samples of each data set of a mixture */
     _Atomic uint64_t n_of_data_sets[PSTK_MAX_DATA_SETS];
 };
 
@@ -50,7 +51,7 @@ static uint64_t get(const _Atomic uint64_t *counter)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* The data set, or those of a mixture, joined. */
+/* Open the data set, or the joined data sets of a mixture. */
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
@@ -70,11 +71,11 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
         (unsigned long long)limit);
 }
 
-/* What is made of a sample, and what is read for that. */
+/* Open the plan, and find the fields and extents that it reads. */
 static int open_plan(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     struct pstk_settings *s = &pipeline->settings;
-    s->batch_size = pipeline->stream.max_rows; /* from here on: what there is room for */
+    s->batch_size = pipeline->stream.max_rows; /* from here on: the rows that a slot has room for */
     const int r = pstk__plan_open(&pipeline->plan, s, pipeline->source, err);
     if (r < 0)
         return r;
@@ -84,7 +85,7 @@ static int open_plan(struct pstk__pipeline *pipeline, struct pstk_error *err)
     return 0;
 }
 
-/* Direct reads when the data set is larger than the page cache could hold, or when forced. */
+/* Choose direct reads if the data set is larger than half of the memory, or if they are forced. */
 static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
                      struct pstk_error *err)
 {
@@ -106,7 +107,8 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
     if (r == 0 && memory_align <= PSTK__PAGE_SIZE && offset_align <= PSTK__PAGE_SIZE) {
         pipeline->memory_align = memory_align > 64 ? memory_align : 64;
         pipeline->offset_align = offset_align ? offset_align : 1;
-        if (pipeline->stream.mixture) /* its data sets may lie on file systems that ask for more */
+        if (pipeline->stream.mixture) /* other data sets may lie on file systems that need a larger
+                                         alignment */
             pipeline->memory_align = pipeline->offset_align = PSTK__PAGE_SIZE;
         return 0;
     }
@@ -119,7 +121,7 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
     return 0;
 }
 
-/* Workers of the node that has the fewest. */
+/* Return the workers of the node that has the fewest. */
 static uint32_t workers_per_node(const struct pstk__pipeline *pipeline)
 {
     uint32_t n[PSTK__MAX_NODES] = {0}, least = UINT32_MAX;
@@ -141,7 +143,8 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
                                   .pin = s->reading.pin_threads != 0,
                                   .with_pci = pipeline->plan->on_device && s->reading.topology};
     char bus_id[PSTK__BUS_ID_SIZE];
-    pstk__plan_processes(pipeline->plan, &c.n_more, &c.n_times); /* a worker waits for each */
+    pstk__plan_processes(pipeline->plan, &c.n_more,
+                         &c.n_times); /* processes for each of which a worker waits */
     int r = pstk__device_ops(s->device.kind)->find(s->device.index, bus_id, err);
     c.bus_id = pipeline->plan->on_device ? bus_id : NULL;
     if (r == 0)
@@ -180,7 +183,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     return 0;
 }
 
-/* The slots that workers fill, and, on a device that has its own, those that are delivered. */
+/* Open the slots that workers fill, and those of a device that has its own. */
 static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
@@ -219,7 +222,7 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
     return r;
 }
 
-/* Make the rings of the trace. */
+/* Open the timeline of the trace. */
 static int open_timeline(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
@@ -231,8 +234,8 @@ static int open_timeline(struct pstk__pipeline *pipeline, struct pstk_error *err
                                        s->observe.trace_path, err);
 }
 
-/* Write a trace without events, so that a path that cannot be written to is known now: a wrong one
- * is refused, and what the disk refuses is a fallback. Late, so that a loader that fails to open
+/* Write a trace without events, so that an unwritable path is known now: a wrong path is refused,
+ * and an error of the disk is a fallback. This comes last, so that a loader that fails to open
  * leaves the file of the last run. */
 static int write_first_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
@@ -249,7 +252,7 @@ static int write_first_trace(struct pstk__pipeline *pipeline, struct pstk_error 
     return 0;
 }
 
-/* What the settings ask for: ranges for a profiler, events for a file. */
+/* Open the trace that the settings ask for: ranges for a profiler, events for a file. */
 static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
@@ -300,13 +303,13 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     return pstk__pipeline_start(pipeline, err);
 }
 
-/* The one teardown: of a whole loader, or of the part that open had made when it failed. */
+/* Free a whole loader, or the part that open had made when it failed. The only teardown. */
 static void loader_free(struct pstk_loader *loader)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
-    pstk__status_file_close(loader->status); /* its thread looks at all that follows */
+    pstk__status_file_close(loader->status); /* first: its thread reads the rest of the loader */
     if (pipeline->plan)
-        pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
+        pstk__plan_stop(pipeline->plan); /* else workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
         pstk__pipeline_stop(pipeline);
     pstk__timeline_end(pstk__trace_timeline(pipeline->trace));
@@ -366,7 +369,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         loader_free(loader);
         return r;
     }
-    /* The caller's memory may go now. */
+    /* The caller's memory may be freed from now on. */
     loader->pipeline.settings.path = loader->pipeline.settings.reading.topology = NULL;
     loader->pipeline.settings.observe.trace_path = loader->pipeline.settings.observe.monitor_path =
         NULL;
@@ -430,7 +433,7 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     atomic_store_explicit(&loader->reporting, 0, memory_order_relaxed);
 }
 
-/* Measure all that metrics are made of. Any thread. */
+/* Measure all counts and spreads of the metrics. Any thread. */
 static void measure(const void *of, struct pstk__snapshot *snapshot)
 {
     const struct pstk_loader *loader = of;
@@ -445,7 +448,8 @@ static void measure(const void *of, struct pstk__snapshot *snapshot)
     pstk__snapshot_measure(snapshot, pipeline);
 }
 
-/* Add a call of pstk_next that began at `begin` to the trace; slot: what it gives, or NULL. */
+/* Add a call of pstk_next that began at `begin` to the trace. slot: of the batch that it returns,
+ * or NULL. */
 static void trace_next(struct pstk__timeline *timeline, uint64_t begin,
                        const struct pstk__slot *slot)
 {
@@ -514,7 +518,7 @@ void pstk_release(struct pstk_batch **batch, void *stream)
         pstk__slot_release(slot, stream);
 }
 
-/* The slot of a leased batch, or NULL with an error. */
+/* Return the slot of a leased batch, or NULL with an error. */
 static const struct pstk__slot *slot_of(const struct pstk_batch *batch, struct pstk_error *err)
 {
     const struct pstk__slot *slot = (const struct pstk__slot *)(const void *)batch;
@@ -637,7 +641,7 @@ int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t 
     int r = usable(loader, NULL);
     if (r < 0)
         return r;
-    /* It takes the reorder buffer's lock, but changes nothing that the caller can see. */
+    /* This takes the reorder buffer's lock, but changes nothing that the caller can see. */
     struct pstk__reorder_buffer *reorder =
         &((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder;
     struct pstk__cursor cursor = pstk__reorder_cursor(reorder);
@@ -650,7 +654,7 @@ int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t 
 
 uint64_t pstk_n_batches(const struct pstk_loader *loader)
 {
-    /* It takes the reorder buffer's lock, as pstk_get_cursor. */
+    /* This takes the reorder buffer's lock, as in pstk_get_cursor. */
     return loader ? pstk__reorder_n_batches(
                         &((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder)
                   : 0;
@@ -658,7 +662,7 @@ uint64_t pstk_n_batches(const struct pstk_loader *loader)
 
 uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch, uint64_t position)
 {
-    /* It takes the reorder buffer's lock, as pstk_get_cursor. */
+    /* This takes the reorder buffer's lock, as in pstk_get_cursor. */
     return loader
                ? pstk__reorder_n_left(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder,
                                       epoch, position)
@@ -738,7 +742,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
 {
     const struct pstk__pipeline *pipeline = &loader->pipeline;
     stats->fallbacks = atomic_load_explicit(&pipeline->fallbacks, memory_order_relaxed);
-    /* io_uring may have been lost while the loader ran: threads have read since then. */
+    /* The loader may have lost io_uring while it ran; threads have read since then. */
     stats->reader = stats->fallbacks & PSTK_FALLBACK_NO_IO_URING ? PSTK_READER_THREADS
                                                                  : pipeline->lanes[0].backend_kind;
     stats->direct = pipeline->direct && !(stats->fallbacks & PSTK_FALLBACK_NO_DIRECT);

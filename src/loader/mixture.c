@@ -66,7 +66,7 @@ static int check_segments(const struct pstk_mixture *mixture, struct pstk_error 
     return 0;
 }
 
-/* A data set that no segment gives a weight would be opened for nothing. */
+/* Check that each data set has a weight in some segment: else it would be opened for nothing. */
 static int check_used(const struct pstk_mixture *mixture, struct pstk_error *err)
 {
     for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
@@ -82,7 +82,7 @@ static int check_used(const struct pstk_mixture *mixture, struct pstk_error *err
     return 0;
 }
 
-/* Check that the struct is one of this library's. */
+/* Check that the struct is initialised, and of a version that this library knows. */
 static int check_struct(const struct pstk_mixture *mixture, struct pstk_error *err)
 {
     if (mixture->size < offsetof(struct pstk_mixture, subsets))
@@ -161,7 +161,7 @@ static int open_joined(struct pstk__source **out, const struct pstk_settings *s,
     return pstk__joined_open(out, sources, mixture->n_data_sets, err);
 }
 
-/* The outputs' fields are in all data sets; the plan checks the rest of the outputs. */
+/* Check that all data sets have the outputs' fields; the plan checks the rest of the outputs. */
 static int check_fields(const struct pstk_settings *s, const struct pstk__source *joined,
                         struct pstk_error *err)
 {
@@ -175,7 +175,7 @@ static int check_fields(const struct pstk_settings *s, const struct pstk__source
     return 0;
 }
 
-/* The subset of a data set; NULL: all of it. Programs of an older version have none. */
+/* Return the subset of a data set; NULL: all its samples, as for programs of an older version. */
 static const struct pstk_subset *subset_of(const struct pstk_mixture *mixture, uint32_t d)
 {
     const uint32_t end = offsetof(struct pstk_mixture, subsets) + sizeof mixture->subsets;
@@ -193,7 +193,7 @@ static void name_data_set(const char *path, struct pstk_error *err)
         snprintf(err->message + n, sizeof err->message - (size_t)n, "%s", message);
 }
 
-/* Find the samples of the subset of a data set. It is opened once more, by itself. */
+/* Find the samples of the subset of a data set. Opens the data set once more, by itself. */
 static int open_members(struct pstk_members **out, const struct pstk_settings *s, uint32_t d,
                         struct pstk_error *err)
 {
@@ -220,7 +220,7 @@ static int make(struct pstk__mixture **out, const struct pstk_settings *s,
         sizes[d] = members_of[d] ? pstk_members_n_draws(members_of[d])
                                  : pstk__joined_part(joined, d)->n_samples;
         if (sizes[d] > (uint64_t)1
-                           << 40) /* as samples_per_epoch: positions of the run fit 64 bits */
+                           << 40) /* as in samples_per_epoch: positions of the run fit 64 bits */
             return FAIL(
                 PSTK_EINVAL,
                 "mixture.subsets[%u]: value draws %llu samples; must be at most 2^40 (lower "

@@ -9,16 +9,16 @@
 #define PSTK__OCCUPANCY_NS 10000000u
 
 struct pstk__occupancy {
-    uint64_t next_ns; /* when the consumer notes the next one; its own */
-    /* The consumer adds, any thread reads. */
+    uint64_t next_ns; /* time of the next note; only the consumer uses it */
+    /* The consumer adds; any thread reads. */
     struct pstk__histogram ready, leased, free;
 };
 
-/* Count the slots of the pool that batches are delivered from, by their states. Called by the
- * consumer; slots that change meanwhile count as before or after. */
+/* Count the delivered pool's slots by their states. Called by the consumer; a slot that changes
+ * meanwhile counts in its old or new state. */
 void pstk__occupancy_note(struct pstk__occupancy *occupancy, const struct pstk__slots *slots,
                           uint64_t now_ns);
-/* Copy into the snapshot. Any thread. */
+/* Copy the histograms into the snapshot. Any thread. */
 void pstk__occupancy_sum(const struct pstk__occupancy *occupancy, struct pstk__snapshot *snapshot);
 
 #endif

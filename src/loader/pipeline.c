@@ -11,14 +11,14 @@
 #include <sys/mman.h>
 
 /* Called by the worker that brought slot->n_tasks_left to 0, on its thread, or by the lane's reader
- * for a slot without rows. It holds no lock, and nobody else has the slot: its acquire of the
- * countdown shows it what all the other workers wrote. */
+ * for a slot without rows. The caller holds no lock, and no other thread uses the slot: the acquire
+ * of the countdown makes all workers' rows visible to it. */
 void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
                            struct pstk__ring *ring, struct pstk__histogram *finishes)
 {
     const uint64_t begin = pstk__clock_ns();
     /* A worker that skipped a row saw the slot stale before its countdown, so this thread sees it
-     * stale too: a slot with unwritten rows never gets past here. */
+     * stale too: a slot with unwritten rows is never delivered. */
     if (pstk__reorder_stale(&pipeline->reorder, slot)) {
         pstk__slot_drop(slot);
         return;
@@ -45,8 +45,8 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
                              (l->number < pipeline->slots->n_slots % pipeline->n_lanes);
     uint64_t per_batch =
         (pipeline->plan->batch_size + pipeline->rows_per_task - 1) / pipeline->rows_per_task;
-    /* Listed rows are bounded (rows_ahead), and issued ones by the slots: more tasks than both
-     * together are never out at once. */
+    /* rows_ahead bounds the listed rows, and the slots bound the issued ones: never are more tasks
+     * out at once than both together. */
     uint64_t n_tasks = n_slots * per_batch;
     uint64_t n_rows = n_tasks * pipeline->rows_per_task, n_extents = n_rows * pipeline->n_extents;
     int bound = 1;
@@ -61,14 +61,14 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->extents = calloc(n_extents, sizeof *l->extents);
     l->spans = calloc(n_extents, sizeof *l->spans);
     const uint32_t n_orders = pipeline->stream.mixture ? pipeline->stream.mixture->n_data_sets : 0;
-    l->orders = calloc(n_orders + 1, sizeof *l->orders); /* never of size 0 */
+    l->orders = calloc(n_orders + 1, sizeof *l->orders); /* + 1: never of size 0 */
     l->work = pstk__queue_open(l->n_tasks);
     l->idle = pstk__queue_open(l->n_tasks);
     l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
     if (l->blocks_need.memory)
         l->block_memory = pstk__numa_map(pipeline->numa, l->blocks_need.memory, l->node, &bound);
     /* Rows of a batch lie all over it: huge pages need fewer faults and entries of the TLB. */
-    if (l->block_memory) /* refused: pages stay small */
+    if (l->block_memory) /* if refused, pages stay small */
         (void)madvise(l->block_memory, l->blocks_need.memory, MADV_HUGEPAGE);
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
@@ -106,7 +106,7 @@ static int worker_init(struct pstk__pipeline *pipeline, struct pstk__worker *wor
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Start a thread that takes no signals: they are for the program's own threads. */
+/* Start a thread that takes no signals: the program's own threads handle them. */
 static int thread_start(pthread_t *thread, void *(*body)(void *), void *argument,
                         struct pstk_error *err)
 {
@@ -120,8 +120,9 @@ static int thread_start(pthread_t *thread, void *(*body)(void *), void *argument
     return 0;
 }
 
-/* Called by the thread that opens the loader: wait until a thread runs or has failed. Its acquire
- * pairs with the release of that thread, which wrote start_error and what the lane got before. */
+/* Wait until a thread runs or has failed. Called by the thread that opens the loader. The acquire
+ * pairs with the release of the started thread, which wrote start_error and the lane's members
+ * before. */
 static int wait_started(struct pstk__pipeline *pipeline, _Atomic int *thread_started,
                         const struct pstk_error *start_error, struct pstk_error *err)
 {
@@ -184,8 +185,8 @@ static int start_all(struct pstk__pipeline *pipeline, struct pstk_error *err)
     return r;
 }
 
-/* Lane k lies on node k modulo n_nodes; a node's workers are dealt round robin to its lanes. Each
- * lane gets one, because no node has more lanes than workers. */
+/* Return the lane of a worker. Lane k lies on node k modulo n_nodes; a node's workers are dealt
+ * round robin to its lanes. Each lane gets one, because no node has more lanes than workers. */
 static struct pstk__lane *worker_lane(struct pstk__pipeline *pipeline, uint32_t *n_of_node,
                                       uint32_t worker)
 {
@@ -242,14 +243,14 @@ static void lane_close(struct pstk__lane *l)
     l->tasks = NULL;
 }
 
-/* Called by the thread that opens, when open failed, or by the thread that closes; holding nothing.
- * Each thread is woken before it is joined: uploader and readers see `closing`, workers find their
- * queue shut, once the reader that pushes to it is gone. */
+/* Called, holding no lock, by the thread that opens, if open failed, or by the thread that closes.
+ * Each thread is woken before it is joined: uploader and readers see `closing`; workers see their
+ * queue shut, which happens once its reader is joined. */
 void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
 {
     atomic_store_explicit(&pipeline->closing, 1, memory_order_release);
     if (pipeline->source)
-        pstk__source_stop(pipeline->source); /* or readers would wait for an entry of the cache */
+        pstk__source_stop(pipeline->source); /* else readers would wait for an entry of the cache */
     pstk__eventcount_notify(&pipeline->reorder.uploads);
     if (pipeline->uploader.running)
         pthread_join(pipeline->uploader.thread, NULL);
@@ -287,7 +288,7 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
 
 /* ---- the times of the stages ----------------------------------------------------------------- */
 
-/* The time itself is stored last, so that who sees it sees the rest. */
+/* asked_ns is stored last: a thread that sees it sees the rest too. */
 void pstk__pipeline_ask(struct pstk__pipeline *pipeline, uint64_t now)
 {
     if (atomic_load_explicit(&pipeline->asked_ns, memory_order_relaxed))

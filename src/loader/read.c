@@ -20,20 +20,20 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define SPAN_GAP 4096u      /* bytes between two records that are cheaper read than skipped */
+#define SPAN_GAP 4096u      /* bytes between two records that are cheaper to read than to skip */
 #define SPAN_MAX (1u << 20) /* bytes of a coalesced read */
 #define READ_MAX (1u << 30) /* bytes of any fast read; larger records take the slow path */
 #define REAP_MAX 64
 
 /* ---- claim and list: slots become tasks ------------------------------------------------------ */
 
-/* Rows to have listed: as many as keep the queue full while the oldest are waited for. */
+/* Return the number of rows to list: enough to keep the queue full while the oldest are read. */
 static uint32_t rows_ahead(const struct pstk__pipeline *pipeline)
 {
     return 2 * pipeline->depth + pipeline->rows_per_task;
 }
 
-/* Take a free slot of the lane and give it the next batch of the stream. 1: it did. */
+/* Take a free slot of the lane and give it the next batch of the stream. Returns 1 if it did. */
 static int claim_slot(struct pstk__lane *l)
 {
     struct pstk__pipeline *pipeline = l->pipeline;
@@ -59,7 +59,7 @@ static int claim_slot(struct pstk__lane *l)
     return 1;
 }
 
-/* A free task gets the next rows of the claimed slot. */
+/* Give the next rows of the claimed slot to a free task. */
 static void task_begin(struct pstk__lane *l, struct pstk__task *task, uint32_t n_rows)
 {
     task->slot = l->claimed;
@@ -134,7 +134,7 @@ static int plan_tasks(struct pstk__lane *l)
         struct pstk__fetch *fetch = &task->fetch;
         int stale = pstk__reorder_stale(&l->pipeline->reorder, task->slot);
         for (; fetch->n_planned < fetch->n_rows; fetch->n_planned++) {
-            if (stale) { /* nobody reads the row */
+            if (stale) { /* nobody will read the row */
                 fetch->rows[fetch->n_planned].page = NULL;
                 fetch->rows[fetch->n_planned].block = NULL;
                 fetch->rows[fetch->n_planned].slow = 1;
@@ -149,7 +149,7 @@ static int plan_tasks(struct pstk__lane *l)
 
 /* ---- issue: extents become reads ------------------------------------------------------------- */
 
-/* Tasks whose reads are all done go to the workers. */
+/* Push the task to the workers if all its reads are done. */
 static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 {
     if (!pstk__fetch_is_done(&task->fetch))
@@ -158,8 +158,8 @@ static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
     pstk__queue_push(l->work, task);
 }
 
-/* The bytes of the rows that blocks have count as read for their batch; the others are rows of a
- * windowed order that are read by themselves. */
+/* Count the rows of a task. Rows from blocks count their bytes as read for their batch; the other
+ * rows of a windowed order count as read by themselves. */
 static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
 {
     uint64_t n_bytes = 0, n_lone = 0;
@@ -173,7 +173,7 @@ static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
     pstk__count(&l->counters.n_lone, n_lone);
 }
 
-/* Turn pages and blocks into extents. 0: one is still being read. */
+/* Turn pages and blocks into extents. Returns 0 while one is being read. */
 static int resolve_task(struct pstk__lane *l, struct pstk__task *task)
 {
     struct pstk__fetch *fetch = &task->fetch;
@@ -217,7 +217,7 @@ static int issue_tasks(struct pstk__lane *l)
             l->last = NULL;
         l->n_listed -= fetch->n_rows;
         progress = 1;
-        push_if_read(l, task); /* none of its reads is left: all failed, or all were reaped */
+        push_if_read(l, task); /* no read is left: all failed, or all were reaped */
     }
     return progress;
 }
@@ -260,8 +260,8 @@ static int reap(struct pstk__lane *l, int wait)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* One round. <0: the backend failed. Else how many things it got done. *waited_ns: time in which it
- * waited for storage. */
+/* Run one round. Returns <0 if the backend failed, else how many things got done. *waited_ns: ns in
+ * which the round waited for storage. */
 static int advance(struct pstk__lane *l, uint64_t *waited_ns)
 {
     int progress = claim_slot(l);
@@ -278,7 +278,7 @@ static int advance(struct pstk__lane *l, uint64_t *waited_ns)
     uint64_t before = wait ? pstk__clock_ns() : 0;
     r = l->n_in_flight > 0 ? reap(l, wait) : 0;
     *waited_ns = wait ? pstk__clock_ns() - before : 0;
-    if (l->backend->fallbacks & ~l->fallbacks) { /* taken since it was opened */
+    if (l->backend->fallbacks & ~l->fallbacks) { /* fallbacks taken since the backend was opened */
         l->fallbacks |= l->backend->fallbacks;
         atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     }
@@ -293,15 +293,15 @@ static void fail(struct pstk__lane *l, int native)
     pstk__reorder_fail(&l->pipeline->reorder, &err);
 }
 
-/* Rounds until the pipeline closes or the backend fails. The time of a round counts as busy, except
- * its waits: those for storage, at its end, count as starved, those for resources of other threads
- * as blocked. */
+/* Run rounds until the pipeline closes or the backend fails. The time of a round counts as busy,
+ * except its waits: waits for storage, at its end, count as starved; waits for resources of other
+ * threads count as blocked. */
 static void run(struct pstk__lane *l)
 {
     struct pstk__pipeline *pipeline = l->pipeline;
     uint64_t mark = pstk__clock_ns();
     for (;;) {
-        pstk__handback_begin(&l->handback); /* before the look at closing and at the pools */
+        pstk__handback_begin(&l->handback); /* before reading `closing` and the pools */
         if (atomic_load_explicit(&pipeline->closing, memory_order_acquire))
             return;
         uint64_t waited = 0;
@@ -316,7 +316,7 @@ static void run(struct pstk__lane *l)
             fail(l, -r);
             return;
         }
-        /* With reads in flight the next round waits for one of them instead. */
+        /* With reads in flight, the next round waits for one of them instead. */
         if (!pstk__handback_end(&l->handback, r > 0) || l->n_in_flight > 0)
             continue;
         pstk__handback_wait(&l->handback);
@@ -326,9 +326,9 @@ static void run(struct pstk__lane *l)
     }
 }
 
-/* Threads of a lane's pread pool: 16 per node, divided among its lanes. Without descriptors they
- * also unpack what they read (unpack/): two for each core that this process may use are enough, and
- * the ranks of a machine do not take the cores from one another. */
+/* Return the threads of a lane's pread pool: 16 per node, divided among its lanes. Without
+ * descriptors they also unpack what they read (unpack/). Then two for each core that this process
+ * may use are enough, and the ranks of a machine do not take the cores from one another. */
 static uint32_t pread_threads(const struct pstk__pipeline *pipeline)
 {
     uint32_t n = 16 * pipeline->n_nodes;
@@ -382,16 +382,17 @@ static void close_lane(struct pstk__lane *l)
     if (l->backend) {
         l->keeps_memory = l->backend->n_lost > 0;
         l->backend->ops->close(
-            l->backend); /* first: close waits for what the kernel still writes */
+            l->backend); /* first: it waits until the kernel no longer writes to the memory below */
     }
     l->backend = NULL;
     pstk__pages_close(l->pages);
     l->pages = NULL;
     pstk__files_close(l->files);
     l->files = NULL;
-    pstk__blocks_close(l->blocks); /* workers read their memory alone, which stays */
+    pstk__blocks_close(l->blocks); /* workers may still read the blocks' memory, which stays mapped
+                                      until lane_close */
     l->blocks = NULL;
-    /* The buffer's pieces stay: workers may hold some. */
+    /* The buffer's pieces stay valid: workers may hold some. */
 }
 
 void *pstk__pipeline_read(void *lane)

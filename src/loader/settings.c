@@ -18,9 +18,9 @@
 #define SETTINGS_SIZE_MAX 65536u
 #define SLOTS_MAX 4096u
 #define DEVICE_SLOTS_MAX 64u
-#define BATCH_SIZE_MAX (1u << 30) /* rows, so that sums of two still fit in 32 bits */
+#define BATCH_SIZE_MAX (1u << 30) /* rows; the sum of two sizes still fits in 32 bits */
 
-/* The least size of a program's settings: that of the first release. */
+/* The least size of a program's settings: the size in the first release. */
 #define SETTINGS_SIZE_MIN                                                                          \
     (offsetof(struct pstk_settings, observe) + sizeof(struct pstk_settings_observe))
 
@@ -55,11 +55,11 @@ int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *fr
     return 0;
 }
 
-/* A setting and the values that it may have. */
+/* A setting and its range of values. */
 struct range {
     const char *name;
     uint64_t value, least, most;
-    int is_auto; /* 1: 0 as well, for which open chooses */
+    int is_auto; /* 1: the value may also be 0, and open then chooses one */
 };
 
 static int check_range(const struct range *range, struct pstk_error *err)
@@ -72,8 +72,8 @@ static int check_range(const struct range *range, struct pstk_error *err)
                               (unsigned long long)range->least, (unsigned long long)range->most);
 }
 
-/* There is a process, and a rank lies below their number. 0 is what atoi makes of an empty
- * variable: taken as 1, it would give every process all samples. */
+/* Check that the number of processes is not 0, and that the rank is below it. 0 is what atoi makes
+ * of an empty variable: taken as 1, it would give every process all samples. */
 static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t n,
                       struct pstk_error *err)
 {
@@ -83,7 +83,7 @@ static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t 
     return rank < n ? 0 : pstk__fail_setting(err, name, rank, "below %s, which is %u", of, n);
 }
 
-/* Refuse members that only a later version will have. */
+/* Refuse members that only a later version has. */
 static int check_room(const struct pstk_settings *s, struct pstk_error *err)
 {
 #define SUM(part)                                                                                  \
@@ -108,7 +108,7 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
     return 0;
 }
 
-/* Check the rows of a global batch, and set those of this rank's. */
+/* Check the rows of a global batch, and set the rows of this rank's batch. */
 static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
 {
     const uint32_t global = s->global_batch_size, rest = global % s->ranks.world;
@@ -137,7 +137,7 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
         &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
-/* Slots have room for the most rows. */
+/* Check max_batch_size, the most rows that a slot has room for. */
 static int check_max(const struct pstk_settings *s, struct pstk_error *err)
 {
     if (!s->memory.max_batch_size)
@@ -150,7 +150,8 @@ static int check_max(const struct pstk_settings *s, struct pstk_error *err)
         &(struct range){"max_batch_size", s->memory.max_batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
-/* Slots have room for the largest size of a schedule. What needs the data set: schedule.h. */
+/* Settle the slots' room to the largest size of a schedule. schedule.h checks what needs the data
+ * set. */
 static int settle_schedule(struct pstk_settings *s, struct pstk_error *err)
 {
     const uint32_t divisor = s->global_batch_size ? s->ranks.world : 1;
@@ -201,7 +202,7 @@ int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t
     return r;
 }
 
-/* What only a windowed order has. */
+/* Check the settings that only a windowed order has. */
 static int check_order(const struct pstk_settings *s, struct pstk_error *err)
 {
     const char *set = s->order.ways     ? "ways"

@@ -5,16 +5,16 @@
 
 #include <penstock/penstock.h>
 
-/* Copy the caller's settings, which may be of an older or a newer library; unset ones get their
- * defaults. Pointers still point to the caller's memory. EINVAL, ENOTSUP. */
+/* Copy the caller's settings, which may be of an older or a newer library; fill unset ones with
+ * defaults. The copy's pointers still point to the caller's memory. EINVAL, ENOTSUP. */
 int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
                         struct pstk_error *err);
-/* Check all that needs no data set: ranges, and members that must be set; and set batch_size where
- * global_batch_size is given. EINVAL or ENOTSUP names the setting. */
+/* Check the settings that need no data set: ranges, and members that must be set. Set batch_size
+ * where global_batch_size is given. EINVAL or ENOTSUP names the setting. */
 int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err);
-/* Check another size of batches, between two of them: `rows` as batch_size or, where these settings
- * have one, global_batch_size; `room`: the rows that a slot has room for. Sets *global_batch to the
- * rows of all ranks together. EINVAL names the setting. */
+/* Check a new batch size, which the loader takes between two batches. rows: batch_size or, where
+ * these settings have one, global_batch_size; room: rows that a slot has room for. Sets
+ * *global_batch to the rows of all ranks together. EINVAL names the setting. */
 int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t room,
                           uint64_t *global_batch, struct pstk_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches with several holders: for languages whose objects have lifetimes of their own. */
+/* Batches with several holders, for languages whose objects have lifetimes of their own. */
 #include <penstock/penstock.h>
 
 #include "batch/slot.h"
@@ -13,11 +13,11 @@
 struct pstk_share {
     _Atomic uint32_t n_refs;
     struct pstk_batch *batch; /* leased; the last holder releases it */
-    void *stream;             /* handed to pstk_release */
+    void *stream;             /* passed to pstk_release */
     int owner;                /* process id: a child after fork gives nothing back */
 };
 
-/* A tensor that was handed out. Others see only the first member. */
+/* A tensor that was handed out. The consumer sees only the first member. */
 struct view {
     struct DLManagedTensor managed;
     struct pstk_share *share; /* holds a reference */
@@ -73,7 +73,7 @@ void pstk_share_unref(struct pstk_share **share)
         return;
     struct pstk_share *s = *share;
     *share = NULL;
-    /* Acquire and release: the last holder's release comes after all that the others did. */
+    /* Acquire and release: the last holder releases the batch after all accesses of the others. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) != 1)
         return;
     if (s->owner == (int)getpid()) {

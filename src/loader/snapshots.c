@@ -65,7 +65,8 @@ static void measure_at(struct pstk__snapshot *snapshot, pstk__snapshot_fn measur
     measure(loader, snapshot);
 }
 
-/* Called by pstk_next, which never waits for this lock. */
+/* Called by pstk_next, which never waits for this lock: if another thread holds it, nothing is
+ * taken. */
 void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
                           const void *loader, uint64_t now_ns)
 {
@@ -76,7 +77,7 @@ void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn m
     pthread_mutex_unlock(&snapshots->lock);
 }
 
-/* The newest snapshot that is a minute old, or the one at open. With the lock. */
+/* Return the newest snapshot that is a minute old, or that of open. The caller holds the lock. */
 static const struct pstk__snapshot *minute_ago(const struct pstk__snapshots *snapshots,
                                                uint64_t now_ns)
 {

@@ -10,11 +10,11 @@
 
 #include "loader/pipeline.h"
 
-#define PSTK__SNAPSHOT_NS 5000000000u /* between two snapshots of pstk_next */
-#define PSTK__MINUTE_NS 60000000000u  /* of PSTK_WINDOW_MINUTE */
-#define PSTK__SNAPSHOTS 14u /* kept: more than a minute has, and one that lies before it */
+#define PSTK__SNAPSHOT_NS 5000000000u /* ns between two snapshots of pstk_next */
+#define PSTK__MINUTE_NS 60000000000u  /* ns of PSTK_WINDOW_MINUTE */
+#define PSTK__SNAPSHOTS 14u           /* snapshots kept: those of a minute, and one before it */
 
-/* What a snapshot counts. */
+/* The counts of a snapshot. */
 enum {
     PSTK__COUNT_BATCHES = 0,
     PSTK__COUNT_SAMPLES = 1,
@@ -28,7 +28,7 @@ enum {
     PSTK__COUNTS = 9,
 };
 
-/* What a snapshot has the spread of: see struct pstk_metrics. */
+/* The histograms of a snapshot: see struct pstk_metrics. */
 enum {
     PSTK__SPREAD_WAIT = 0,
     PSTK__SPREAD_READ = 1,
@@ -43,7 +43,7 @@ enum {
     PSTK__SPREADS = 10,
 };
 
-/* All that was measured up to a moment. */
+/* All counts and histograms up to a moment. */
 struct pstk__snapshot {
     uint64_t at_ns;
     uint64_t counts[PSTK__COUNTS];
@@ -52,26 +52,28 @@ struct pstk__snapshot {
 
 struct pstk__snapshots {
     pthread_mutex_t lock;     /* guards all but next_ns */
-    _Atomic uint64_t next_ns; /* when pstk_next takes the next one; relaxed: it guards nothing */
-    uint64_t n_taken;         /* of pstk_next, ever */
+    _Atomic uint64_t next_ns; /* time of pstk_next's next snapshot; relaxed: it guards nothing */
+    uint64_t n_taken;         /* snapshots that pstk_next ever took */
     struct pstk__snapshot opened, asked, now;
     struct pstk__snapshot taken[PSTK__SNAPSHOTS]; /* snapshot k is taken[k % PSTK__SNAPSHOTS] */
 };
 
-/* Measure now, into *snapshot: what the caller of a loader counts, then what its threads do. */
+/* Measure now, into *snapshot: first what the loader's consumer counts, then what its threads
+ * count. */
 typedef void (*pstk__snapshot_fn)(const void *loader, struct pstk__snapshot *snapshot);
 
-/* Add what the threads of a pipeline count. */
+/* Add the counts of a pipeline's threads. */
 void pstk__snapshot_measure(struct pstk__snapshot *snapshot, const struct pstk__pipeline *pipeline);
 
-/* Returns owned, or NULL: no memory. */
+/* Returns owned, or NULL without memory. */
 struct pstk__snapshots *pstk__snapshots_open(uint64_t now_ns);
 void pstk__snapshots_close(struct pstk__snapshots *snapshots);
-/* Called by pstk_next. If 5 s have gone by, take a snapshot, unless another thread is at it. */
+/* Return 1 if 5 s have gone by since the last snapshot. Called by pstk_next. */
 static inline int pstk__snapshots_due(const struct pstk__snapshots *snapshots, uint64_t now_ns)
 {
     return now_ns >= atomic_load_explicit(&snapshots->next_ns, memory_order_relaxed);
 }
+/* Take a snapshot, unless another thread is taking one. Called by pstk_next when one is due. */
 void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
                           const void *loader, uint64_t now_ns);
 /* Write what happened in a window to *metrics. Any thread. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* On the status file's thread: these three functions are for any thread. */
+/* Runs on the status file's thread: the three functions that it calls are for any thread. */
 static void measure(void *user, struct pstk_stats *stats, struct pstk_metrics *metrics,
                     uint64_t *epoch, uint64_t *position)
 {

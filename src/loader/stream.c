@@ -28,7 +28,7 @@ int pstk__stream_fail_no_batch(const struct pstk__stream *stream, const struct p
         U64(stream->partition.n), of, path);
 }
 
-/* Find the samples of the subset; *n: how many positions they have. */
+/* Find the samples of the subset; *n: the number of their positions. */
 static int open_subset(struct pstk__stream *stream, const struct pstk_settings *s,
                        struct pstk_dataset *dataset, uint64_t *n, struct pstk_error *err)
 {
@@ -45,8 +45,7 @@ static int open_subset(struct pstk__stream *stream, const struct pstk_settings *
     return 0;
 }
 
-/* The samples that there are, of a mixture or a subset or the whole data set. *n: positions of an
- * epoch. */
+/* Find the samples of a mixture, a subset or the whole data set. *n: positions of an epoch. */
 static int open_samples(struct pstk__stream *stream, const struct pstk_settings *s,
                         struct pstk_dataset *dataset, uint64_t *n, struct pstk_error *err)
 {
@@ -62,7 +61,7 @@ static int open_samples(struct pstk__stream *stream, const struct pstk_settings 
     return r;
 }
 
-/* Batches by a budget: the positions that it keeps, and the rows of the largest batch. */
+/* Open batches by a budget; set the positions that they keep, and the rows of the largest batch. */
 static int open_bucketed(struct pstk__stream *stream, const struct pstk_settings *s,
                          const struct pstk__source *source, struct pstk_error *err)
 {
@@ -79,7 +78,7 @@ static int open_bucketed(struct pstk__stream *stream, const struct pstk_settings
     return pstk__bucketed_check_first(stream->epochs, s, err);
 }
 
-/* Batches of rows, or by a budget. */
+/* Open batches of rows, or by a budget. */
 static int open_batches(struct pstk__stream *stream, const struct pstk_settings *s,
                         const struct pstk__source *source, struct pstk_error *err)
 {

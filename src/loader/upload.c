@@ -22,7 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Finish the oldest load under way: 1; 0: its copies are not done, and `wait` is 0; or an error. */
+/* Finish the oldest load under way. Returns 1; 0: its copies are not done, and `wait` is 0; or an
+ * error. */
 static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *err)
 {
     struct pstk__slot *from = uploader->loads[uploader->n_finished % PSTK__LOADS].from;
@@ -77,7 +78,7 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
     return 1;
 }
 
-/* The batch failed: a slot of the device passes its error on, and nothing is copied. */
+/* Pass the error of a failed batch on in a slot of the device; nothing is copied. */
 static void pass_failure(struct pstk__uploader *uploader, struct pstk__slot *slot)
 {
     struct pstk__slot *to = uploader->slot;
@@ -88,8 +89,8 @@ static void pass_failure(struct pstk__uploader *uploader, struct pstk__slot *slo
     pstk__reorder_put_loaded(&uploader->pipeline->reorder, to);
 }
 
-/* A slot of the device that a load may begin in: 1, 0 or an error. It is waited for only where no
- * load is under way: finishing one comes first. */
+/* Find a slot of the device in which a load may begin. Returns 1, 0 or an error. It waits for one
+ * only if no load is under way: finishing a load comes first. */
 static int find_slot(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     if (uploader->n_begun - uploader->n_finished == PSTK__LOADS)
@@ -108,7 +109,7 @@ static int find_slot(struct pstk__uploader *uploader, struct pstk_error *err)
     return r;
 }
 
-/* Begin to load the next batch if it and a slot are there: 1, 0 or an error. */
+/* Begin to load the next batch, if it and a slot are available. Returns 1, 0 or an error. */
 static int upload(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
@@ -126,7 +127,7 @@ static int upload(struct pstk__uploader *uploader, struct pstk_error *err)
     return 1;
 }
 
-/* Do all that can be done now: 1; 0: nothing could be done; or an error. */
+/* Do all that can be done now. Returns 1; 0: nothing could be done; or an error. */
 static int advance(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     const uint64_t start = pstk__clock_ns();
@@ -143,13 +144,14 @@ static int advance(struct pstk__uploader *uploader, struct pstk_error *err)
     return r;
 }
 
-/* Rounds until the pipeline closes: 0, or an error. A round that can do nothing is followed by a
+/* Run rounds until the pipeline closes. Returns 0 or an error. After a round that can do nothing,
  * wait: for a batch where there is a slot, else for a slot. */
 static int run(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
     for (;;) {
-        uint32_t ticket = pstk__eventcount_ticket(&pipeline->reorder.uploads); /* before any look */
+        uint32_t ticket =
+            pstk__eventcount_ticket(&pipeline->reorder.uploads); /* before any look at the pools */
         if (atomic_load_explicit(&pipeline->closing, memory_order_acquire))
             return 0;
         if (pstk__slots_failed(pipeline->delivered, err))
@@ -174,8 +176,8 @@ static void unpin_slots(struct pstk__uploader *uploader)
                                      uploader->pipeline->slots->slots[--uploader->n_pinned].memory);
 }
 
-/* Page-lock the host slots. Where that is refused, copies need one more step, and the fallback
- * records it. */
+/* Page-lock the host slots. If that is refused, copies need one more step, and the fallback records
+ * it. */
 static int pin_slots(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
@@ -188,7 +190,7 @@ static int pin_slots(struct pstk__uploader *uploader, struct pstk_error *err)
         if (r > 0) {
             atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_PAGE_LOCKED,
                                      memory_order_relaxed);
-            unpin_slots(uploader); /* all or none: a part of them would be of no use */
+            unpin_slots(uploader); /* all or none: a part of them would be useless */
             return 0;
         }
         uploader->n_pinned++;
@@ -212,7 +214,7 @@ static int open_device(struct pstk__uploader *uploader, struct pstk_error *err)
     return pin_slots(uploader, err);
 }
 
-/* Wait until no queued work can touch a host slot, then let the slots go. */
+/* Wait until no queued work can touch a host slot, then unpin the slots. */
 static void close_device(struct pstk__uploader *uploader)
 {
     if (!uploader->device)

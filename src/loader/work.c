@@ -20,8 +20,8 @@
 #include <string.h>
 
 #define CACHE_LINE 64u
-#define PREFETCH_ROWS 4u   /* ahead of the row that is written */
-#define PREFETCH_MAX 4096u /* bytes of a row; the processor finds the rest by itself */
+#define PREFETCH_ROWS 4u   /* rows ahead of the one that is written */
+#define PREFETCH_MAX 4096u /* bytes of a row; the processor prefetches the rest by itself */
 
 static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct pstk__slot *slot,
                              uint32_t row)
@@ -31,7 +31,7 @@ static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct
     return pstk__partition_row(&pipeline->stream.partition, slot->batch.position, row);
 }
 
-/* Write row i of a task from a parsed record, that of its sample or of a replacement. */
+/* Write row i of a task from a parsed record, of its sample or of a replacement. */
 static int write_record(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                         uint64_t sample_id, const struct pstk__record *record, uint32_t shard,
                         struct pstk_error *err)
@@ -80,9 +80,9 @@ static int write_slow(struct pstk__worker *worker, const struct pstk__task *task
     return write_record(worker, task, i, sample_id, &record, shard, err);
 }
 
-/* Is the sample bad, or the machine? Only a bad sample may be replaced: otherwise batches would
- * depend on open files and free memory. Outside decoding, `native` is the errno of a system call:
- * EMFILE gives EFBIG, ESTALE gives EIO. An unreadable sector counts as a bad sample.
+/* Return 1 if the sample is bad, 0 if the machine is. Only a bad sample may be replaced: otherwise
+ * batches would depend on open files and free memory. Outside decoding, `native` is the errno of a
+ * system call: EMFILE gives EFBIG, ESTALE gives EIO. An unreadable sector counts as a bad sample.
  */
 static int sample_is_bad(const struct pstk_error *err)
 {
@@ -101,20 +101,22 @@ static int sample_is_bad(const struct pstk_error *err)
     }
 }
 
-#define DRAWS (8 * PSTK__ATTEMPTS) /* by weight, for as many different samples as are tried */
+#define DRAWS                                                                                      \
+    (8 *                                                                                           \
+     PSTK__ATTEMPTS) /* draws by weight, enough to find as many different samples as are tried */
 
-/* The samples tried in place of one: others of its shard, or of its subset; pure functions of its
- * id, and of the subset. */
+/* The samples tried in place of a bad one: others of its shard, or of its subset. They are pure
+ * functions of its id and of the subset. */
 struct tries {
     uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
-    uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different; or
-                                           * indices of the subset */
-    const struct pstk__subset *subset;    /* or NULL; of a mixture that of the sample's data set, */
-    const struct pstk__alias *alias;      /* of the subset, or NULL */
-    uint64_t base;                        /* whose samples begin here; else 0 */
-    uint32_t n, most;                     /* tried so far; to be tried */
-    uint32_t n_draws;                     /* by weight, so far */
-    uint64_t n_shards;                    /* of the data set */
+    uint64_t steps[PSTK__ATTEMPTS];    /* steps from the record, in [1, n_others], all different; or
+                                          indices in the subset */
+    const struct pstk__subset *subset; /* of the data set of the sample; or NULL */
+    const struct pstk__alias *alias;   /* of the subset; or NULL */
+    uint64_t base;     /* id of the first sample of its data set, in a mixture; else 0 */
+    uint32_t n, most;  /* samples tried so far; samples to try */
+    uint32_t n_draws;  /* draws by weight so far */
+    uint64_t n_shards; /* of the data set */
 };
 
 static void tries_init(struct tries *tries, const struct pstk__pipeline *pipeline,
@@ -146,12 +148,12 @@ static int was_tried(const struct tries *tries, uint64_t step)
     return 0;
 }
 
-/* The next member of the subset to be tried. */
+/* Return the next member of the subset to try. */
 static uint64_t tries_next_member(struct tries *tries)
 {
     const uint64_t n = tries->n_others + 1;
     uint64_t index = pstk__mix64(pstk__mix64(tries->id - tries->base) + tries->n) % n, other;
-    /* Ends: there are more others than were tried. */
+    /* The loop ends: there are more other members than were tried. */
     while (other = tries->base + pstk__subset_at(tries->subset, index),
            other == tries->id || was_tried(tries, index))
         index = (index + 1) % n;
@@ -159,8 +161,8 @@ static uint64_t tries_next_member(struct tries *tries)
     return other;
 }
 
-/* The next one that the weights draw, so that none of weight 0 comes; 0: they draw the same again
- * and again. */
+/* Draw the next sample by weight, so that none of weight 0 is tried. Returns 0 if the draws only
+ * repeat. */
 static int tries_draw(struct tries *tries, uint64_t *other)
 {
     while (tries->n_draws < DRAWS) {
@@ -175,7 +177,7 @@ static int tries_draw(struct tries *tries, uint64_t *other)
     return 0;
 }
 
-/* The next of its shard to be tried. */
+/* Return the next sample of the shard to try. */
 static uint64_t tries_next_of_shard(struct tries *tries)
 {
     uint64_t step = 1 + pstk__mix64(pstk__mix64(tries->id) + tries->n) % tries->n_others;
@@ -185,7 +187,7 @@ static uint64_t tries_next_of_shard(struct tries *tries)
     return tries->first + (tries->record + step) % (tries->n_others + 1);
 }
 
-/* The next to be tried; 0: there is none. */
+/* Find the next sample to try. Returns 0 if there is none. */
 static int tries_next(struct tries *tries, uint64_t *other)
 {
     if (tries->n == tries->most)
@@ -222,7 +224,7 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
     return bad->code;
 }
 
-/* Write another sample of the shard, or subset, in place of a bad one. Returns 0, or the result of
+/* Write another sample of the shard or subset in place of a bad one. Returns 0, or the code of
  * *bad, which then is the error of the row. */
 static int replace(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                    struct pstk_error *bad)
@@ -248,8 +250,8 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
     return none_replaces(&tries, bad);
 }
 
-/* Ask memory for the bytes of a row that will soon be written. A row of a block was read long ago
- * and lies anywhere in its memory; other rows are in the cache. */
+/* Prefetch the bytes of a row that will soon be written. A block's row was read long ago and lies
+ * anywhere in the block's memory; other rows are in the cache. */
 static void prefetch_row(const struct pstk__task *task, uint32_t i, uint32_t n_extents)
 {
     const struct pstk__row_io *io = &task->fetch.rows[i];
@@ -299,11 +301,12 @@ static void finish_task(struct pstk__worker *worker, struct pstk__task *task)
     struct pstk__slot *slot = task->slot;
     if (task->piece)
         pstk__buffer_put(task->piece);
-    /* Release: the blocks that its rows were read from may be reused. */
+    /* Release: the reader may reuse the blocks that the rows were read from. */
     atomic_store_explicit(&task->finished, task->number + 1, memory_order_release);
     pstk__queue_push(l->idle, task);
     pstk__handback_given(&l->handback);
-    /* Release: for our rows; acquire, for the last worker: for the rows of all the others. */
+    /* Release makes this task's rows visible; acquire, for the last worker, the rows of all the
+     * others. */
     if (atomic_fetch_sub_explicit(&slot->n_tasks_left, 1, memory_order_acq_rel) == 1)
         pstk__pipeline_finish(worker->pipeline, slot, worker->ring, &worker->finishes);
 }
