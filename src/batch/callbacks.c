@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callbacks: worker processes make rows of a slot by callbacks that get its whole batch. */
+/* callbacks: worker processes make rows of a slot by callbacks that take its whole batch. */
 #include "batch/slot.h"
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define BATCH_DRAWS                                                                                \
-    (UINT32_MAX - 1) /* the `data_set` of these draws: neither samples nor a mix have it */
+    (UINT32_MAX - 1) /* the `data_set` of these draws; neither samples nor mixes use it */
 
-/* The draws of a batch: a function of its place, and of nothing that its samples have. */
+/* Draw the random numbers of a batch, as a function of its position alone, not of its samples. */
 static void draw(const struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i,
                  uint32_t rank, uint64_t random[2])
 {
@@ -30,7 +30,7 @@ static int fail(const struct pstk__slot *slot, const struct pstk__output *o,
                 const struct pstk_error *inner, struct pstk_error *err)
 {
     const struct pstk_batch *batch = &slot->batch;
-    if (inner->stage == PSTK_STAGE_OPEN) /* no fault of the batch */
+    if (inner->stage == PSTK_STAGE_OPEN) /* not an error of the batch */
         return pstk__fail_copy(err, inner);
     return pstk__fail(err, inner->code, PSTK_STAGE_DECODE,
                       "the function of output '%s' failed for the batch at epoch %llu, position "
@@ -72,8 +72,8 @@ static int run(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
                : 0;
 }
 
-/* Called by the last worker of the slot's countdown. No other thread has the slot by then. It waits
- * here for processes, which wait for nobody; other workers fill the slots that follow. */
+/* Called by the last worker of the slot's countdown; no other thread uses the slot by then. This
+ * worker waits here for processes, which wait for nobody; other workers fill later slots. */
 void pstk__slot_run_callbacks(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
 {
     struct pstk_error err;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* a * b + c, or UINT64_MAX. */
+/* Return a * b + c, at most UINT64_MAX. */
 static uint64_t grown(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t result;
@@ -36,7 +36,7 @@ int pstk__epochs_open(struct pstk__epochs *epochs, const struct pstk__partition 
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for %llu bytes of batches by a budget",
                           (unsigned long long)whole);
-    /* Those that need the larger alignment first. */
+    /* Arrays with the larger alignment come first. */
     uint8_t *at = epochs->memory;
     epochs->work.open = (struct pstk__open_batch *)(void *)at;
     at += b->n_buckets * sizeof(struct pstk__open_batch);
@@ -65,13 +65,13 @@ void pstk__epochs_close(struct pstk__epochs *epochs)
     free(epochs);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static int is_ready(const struct pstk__epochs *epochs, uint64_t epoch)
 {
     return epochs->of[epoch & 1].is_ready && epochs->of[epoch & 1].epoch == epoch;
 }
 
-/* Take the lock with the stream of an epoch there. The caller gives it back. */
+/* Take the lock once the stream of an epoch exists. The caller unlocks. */
 static void lock_with(struct pstk__epochs *epochs, uint64_t epoch)
 {
     for (;;) {
@@ -79,7 +79,8 @@ static void lock_with(struct pstk__epochs *epochs, uint64_t epoch)
         if (is_ready(epochs, epoch))
             return;
         pthread_mutex_unlock(&epochs->lock);
-        pstk__epochs_make(epochs, epoch); /* another thread may need the place at once */
+        pstk__epochs_make(epochs,
+                          epoch); /* again, if another thread has replaced the stream since */
     }
 }
 
@@ -95,7 +96,7 @@ void pstk__epochs_make(struct pstk__epochs *epochs, uint64_t epoch)
     pthread_mutex_lock(&epochs->lock);
     ready = is_ready(epochs, epoch); /* another thread may have made it */
     if (!ready)
-        epochs->of[i].is_ready = 0; /* nobody looks at it from here on */
+        epochs->of[i].is_ready = 0; /* no thread reads the stream from here on */
     pthread_mutex_unlock(&epochs->lock);
     if (!ready) {
         pstk__bucketing_walk(&epochs->bucketing, &epochs->picker, epoch, &epochs->work,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mixing: the rows of a slot mixed in pairs. */
+/* mixing: mix the rows of a slot in pairs. */
 #include "batch/slot.h"
 #include "mix/mix.h"
 
@@ -21,7 +21,7 @@ static void mix_images(const struct pstk__slot *slot, const struct pstk__plan *p
     pstk__mix_images(&images, slot->mixed);
 }
 
-/* Write the two tensors that PSTK_MIX_PAIRS adds, the last ones. */
+/* Write the last two tensors, which PSTK_MIX_PAIRS adds. */
 static void write_pairs(const struct pstk__slot *slot, const struct pstk__plan *plan)
 {
     const uint32_t partner = plan->n_outputs - 2, lambda = plan->n_outputs - 1;
@@ -35,7 +35,7 @@ static void write_pairs(const struct pstk__slot *slot, const struct pstk__plan *
     }
 }
 
-/* Called by the last worker of the slot's countdown. No other thread has the slot by then. */
+/* Called by the last worker of the slot's countdown; no other thread uses the slot by then. */
 void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
 {
     const struct pstk__mixing *mixing = &plan->mixing;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic: rows of a slot combined to pictures of four. */
+/* mosaic: combine rows of a slot to pictures of four. */
 #include "batch/slot.h"
 #include "mix/mosaic.h"
 #include "sample/boxes_row.h"
@@ -28,17 +28,17 @@ static void combine_pixels(const struct pstk__slot *slot, const struct pstk__pla
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* Rows of boxes under way, with those of what goes with them. */
+/* The rows of boxes being combined, and the outputs that follow them. */
 struct combined_boxes {
     const struct pstk__slot *slot;
     const struct pstk__plan *plan;
-    uint32_t output;                     /* the boxes */
-    uint32_t per_box[PSTK__MAX_OUTPUTS]; /* outputs */
+    uint32_t output;                     /* index of the boxes' output */
+    uint32_t per_box[PSTK__MAX_OUTPUTS]; /* indices of the outputs that have an item per box */
     uint32_t n_per_box;
     uint64_t n_dropped;
 };
 
-/* The end of a row, as far as it is written: bytes from its beginning. */
+/* Return the end of what a row holds so far: bytes from its beginning. */
 static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
     return &combined->slot->outputs[output].offsets[row + 1];
@@ -51,14 +51,15 @@ static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output,
            *end_of(combined, output, row);
 }
 
-/* A row as a worker wrote it. */
+/* Return a row as a worker wrote it. */
 static const void *written_at(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
     return combined->slot->outputs[output].written +
            row * pstk__output_written_size(&combined->plan->outputs[output]);
 }
 
-/* Append a box to the row, with what goes with it: item `number` of the row `from`. */
+/* Append a box to the row, and its items of the outputs that follow: item `number` of the row
+ * `from`. */
 static void append_box(const struct combined_boxes *combined, uint32_t row,
                        const struct pstk__boxes *box, uint32_t from, uint64_t number)
 {
@@ -111,7 +112,7 @@ static void combine_boxes(struct pstk__slot *slot, const struct pstk__plan *plan
                               memory_order_relaxed);
 }
 
-/* Called by the last worker of the slot's countdown. No other thread has the slot by then. */
+/* Called by the last worker of the slot's countdown; no other thread uses the slot by then. */
 void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
 {
     const struct pstk__output *image = &plan->outputs[plan->mosaic.image];

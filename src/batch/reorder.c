@@ -45,8 +45,8 @@ void pstk__reorder_close(struct pstk__reorder_buffer *reorder)
     reorder->filled = reorder->ready = NULL;
 }
 
-/* Positions past the last batch of an epoch are the start of the next one. Open made sure that a
- * whole epoch has a batch, so this loop ends. */
+/* Move a position past the last batch of an epoch to the start of the next one. The loop ends,
+ * because open made sure that a whole epoch has a batch. */
 static struct pstk__cursor normal(const struct pstk__reorder_buffer *reorder,
                                   struct pstk__cursor cursor)
 {
@@ -59,7 +59,7 @@ static struct pstk__cursor normal(const struct pstk__reorder_buffer *reorder,
     return cursor;
 }
 
-/* With the lock: give a slot the next batch of a budget's stream. */
+/* Give a slot the next batch of a budget's stream. The caller holds the lock. */
 static void claim_cut(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot)
 {
     struct pstk__cut cut;
@@ -72,7 +72,7 @@ static void claim_cut(struct pstk__reorder_buffer *reorder, struct pstk__slot *s
     slot->is_last = cut.is_last;
 }
 
-/* With the lock: give a slot the next batch of equal ones. */
+/* Give a slot the next of the batches of equal size. The caller holds the lock. */
 static void claim_rows(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot)
 {
     const struct pstk__partition here = pstk__schedule_at(
@@ -83,8 +83,9 @@ static void claim_rows(struct pstk__reorder_buffer *reorder, struct pstk__slot *
     slot->batch.n_valid = pstk__partition_n_valid(&here, position);
 }
 
-/* Called by readers, holding nothing. Streams of a budget are made without the lock, which the
- * consumer needs. A seek may come in between: then the one that misses is made under it. */
+/* Make the stream of the next claim. Called by readers, holding nothing: it is made without the
+ * lock, which the consumer needs. If a seek comes in between, the missing stream is made under the
+ * lock. */
 static void make_stream(struct pstk__reorder_buffer *reorder)
 {
     pthread_mutex_lock(&reorder->lock);
@@ -94,8 +95,8 @@ static void make_stream(struct pstk__reorder_buffer *reorder)
     pstk__epochs_make(reorder->epochs, claim.epoch);
 }
 
-/* Called by every lane's reader, holding nothing. Under the lock batches are numbered in the order
- * of the stream, whichever lane comes first. */
+/* Called by every lane's reader, holding nothing. The lock numbers batches in the order of the
+ * stream, whichever lane comes first. */
 void pstk__reorder_claim(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot)
 {
     if (reorder->epochs)
@@ -114,18 +115,17 @@ void pstk__reorder_claim(struct pstk__reorder_buffer *reorder, struct pstk__slot
     pthread_mutex_unlock(&reorder->lock);
 }
 
-/* Called by readers, workers and the uploader, with or without the lock, for a slot that is theirs.
+/* Called by readers, workers and the uploader, with or without the lock, for a slot that they own.
  */
 int pstk__reorder_stale(struct pstk__reorder_buffer *reorder, const struct pstk__slot *slot)
 {
-    /* Relaxed: a late look only means some work in vain. */
+    /* Relaxed: a late look only costs some work in vain. */
     return atomic_load_explicit(&reorder->generation, memory_order_relaxed) != slot->generation;
 }
 
-/* Called by the last worker of a slot, and by the uploader; holding nothing. Put a slot in its
- * place of the array, or drop it. `next_seq`: the only batch that the thread at the eventcount
- * waits for.
- */
+/* Put a slot in its position of the array, or drop it. Called by the last worker of a slot, and by
+ * the uploader; holding nothing. next_seq: the only batch that the thread at the eventcount waits
+ * for. */
 static void put(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot,
                 struct pstk__slot **array, const uint64_t *next_seq,
                 struct pstk__eventcount *eventcount)
@@ -161,7 +161,7 @@ struct pstk__slot *pstk__reorder_take_filled(struct pstk__reorder_buffer *reorde
         assert(slot->seq == reorder->upload_seq);
         *place = NULL;
         reorder->upload_seq++;
-        pstk__slot_copy(slot); /* under the lock: a seek drops what it finds in the array */
+        pstk__slot_copy(slot); /* under the lock, because a seek drops every slot in the array */
     }
     pthread_mutex_unlock(&reorder->lock);
     return slot;
@@ -172,8 +172,8 @@ void pstk__reorder_put_loaded(struct pstk__reorder_buffer *reorder, struct pstk_
     put(reorder, slot, reorder->ready, &reorder->deliver_seq, &reorder->delivery);
 }
 
-/* Called by a lane's reader or by the uploader, before it ends; holding nothing. The first one's
- * error stays. */
+/* Called by a lane's reader or by the uploader, before it ends; holding nothing. The first error
+ * stays. */
 static void fail(struct pstk__reorder_buffer *reorder, const struct pstk_error *err,
                  int uploads_over)
 {
@@ -195,7 +195,7 @@ void pstk__reorder_fail_uploads(struct pstk__reorder_buffer *reorder, const stru
     fail(reorder, err, 1);
 }
 
-/* With the lock: will the uploader put in the batch that comes next? */
+/* Return 1 if the uploader will put the next batch in. The caller holds the lock. */
 static int is_uploading(const struct pstk__reorder_buffer *reorder)
 {
     return reorder->filled && !reorder->uploads_over &&
@@ -203,15 +203,15 @@ static int is_uploading(const struct pstk__reorder_buffer *reorder)
             reorder->filled[reorder->deliver_seq % reorder->filled_slots->n_slots]);
 }
 
-/* With the lock: the batch that comes next is taken out. */
+/* Move past the next batch, which was taken out. The caller holds the lock. */
 static void advance(struct pstk__reorder_buffer *reorder)
 {
     reorder->ready[reorder->deliver_seq % reorder->slots->n_slots] = NULL;
     reorder->deliver_seq++;
 }
 
-/* Called by the consumer, holding nothing.
- * Find what comes next: 1 and the slot, a result of take, or -EAGAIN: wait. */
+/* Find the next batch. Called by the consumer, holding nothing. Returns 1 and the slot, a result of
+ * take, or -EAGAIN: wait. */
 static int look(struct pstk__reorder_buffer *reorder, struct pstk__slot **out,
                 struct pstk_error *err)
 {
@@ -241,8 +241,8 @@ static int look(struct pstk__reorder_buffer *reorder, struct pstk__slot **out,
     return r;
 }
 
-/* Look once, without waiting: a result of take, or -EAGAIN: wait. It asks the device without the
- * lock, which the other threads need: only this thread takes batches or seeks. */
+/* Look once, without waiting. Returns a result of take, or -EAGAIN: wait. It asks the device
+ * without the lock, which the other threads need: only this thread takes batches or seeks. */
 static int try_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **out, void *stream,
                     int quick, struct pstk_error *err)
 {
@@ -251,7 +251,7 @@ static int try_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **ou
     if (r != 1)
         return r;
     r = pstk__slot_lease(slot, stream, quick, err);
-    if (r < 0) /* the stream is refused, or busy: the batch stays for the next call */
+    if (r < 0) /* the stream is refused, or busy; the batch stays for the next call */
         return r;
     pthread_mutex_lock(&reorder->lock);
     advance(reorder);
@@ -262,7 +262,7 @@ static int try_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **ou
     return 1;
 }
 
-/* The result when nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
+/* Return why nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
 static int why_not(struct pstk__reorder_buffer *reorder, int64_t left_ns, struct pstk_error *err)
 {
     if (atomic_exchange_explicit(&reorder->interrupted, 0, memory_order_acquire))
@@ -306,8 +306,8 @@ static int wait_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **o
     }
 }
 
-/* With the lock: where the batch is that comes next. With a budget the batch that was taken last,
- * or a seek, has said so: the consumer waits for no stream. */
+/* Return the position of the next batch. The caller holds the lock. With a budget, the last take or
+ * seek has stored it, so the consumer waits for no stream. */
 static struct pstk__cursor next_of(const struct pstk__reorder_buffer *reorder)
 {
     if (!reorder->epochs)
@@ -346,8 +346,8 @@ static void drop_all(struct pstk__slot **array, uint32_t n)
     }
 }
 
-/* With the lock: begin a new generation at `to`. It drops batches that were put in here; readers,
- * workers and the uploader find the slots that they hold stale. */
+/* Begin a new generation at `to`. The caller holds the lock. This drops the batches that were put
+ * in; readers, workers and the uploader find the slots that they hold stale. */
 static void restart(struct pstk__reorder_buffer *reorder, struct pstk__cursor to)
 {
     reorder->claim = reorder->deliver = to;
@@ -415,7 +415,7 @@ struct pstk__cursor pstk__reorder_cursor(struct pstk__reorder_buffer *reorder)
     return cursor;
 }
 
-/* Called by any thread or a signal handler: no lock, only atomics and a futex. */
+/* Called by any thread or a signal handler: it takes no lock, and uses only atomics and a futex. */
 void pstk__reorder_interrupt(struct pstk__reorder_buffer *reorder)
 {
     /* Release: pairs with the exchange in why_not. */

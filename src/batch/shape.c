@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape: the tensors of a host slot, of a batch that has one of several sizes, or of numbers of
- * rows. */
+/* shape: the tensors' shapes of a host slot, whose batch has one of several sizes or its own number
+ * of rows. */
 #include "batch/slot.h"
 #include "sample/multi_size.h"
 
 #include <string.h>
 
-/* Called by the reader of the slot's lane, before its first task is pushed: no other thread has the
- * slot. */
+/* Called by the reader of the slot's lane, before it pushes the first task: no other thread uses
+ * the slot. */
 void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
 {
     const uint32_t size_index = pstk__multi_size_at(plan, slot->batch.epoch, slot->batch.index);

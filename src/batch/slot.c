@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A tensor as workers write it, or, in a slot of a device, as it is handed out. */
+/* Set a tensor as workers write it or, in a slot of a device, as it is handed out. */
 static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint32_t i,
                         const struct pstk__output *o)
 {
@@ -27,7 +27,8 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
     slot->outputs[i].row_size = pstk__output_rows(o)->row_size;
 }
 
-/* An array of the host layout; a slot of a device has only the arrays that describe the batch. */
+/* Return an array of the host layout; a slot of a device has only the arrays that describe the
+ * batch. */
 static void *array_of(const struct pstk__slot *slot, uint64_t offset)
 {
     return slot->memory + offset - (slot->pool->on_device ? slot->pool->layout.about : 0);
@@ -76,7 +77,7 @@ static int map_slot(struct pstk__slots *pool, struct pstk__slot *slot,
     const struct pstk__layout *layout = &pool->layout;
     if (pool->on_device) {
         slot->memory_size = layout->about_end - layout->about;
-        slot->memory = aligned_alloc(256, slot->memory_size); /* the layout's alignment */
+        slot->memory = aligned_alloc(256, slot->memory_size); /* 256: the layout's alignment */
         if (slot->memory)
             memset(slot->memory, 0, slot->memory_size);
     } else {
@@ -96,7 +97,7 @@ static void unmap_slot(struct pstk__slots *pool, struct pstk__slot *slot)
     slot->memory = NULL;
 }
 
-/* Get and divide the memory of one slot. */
+/* Allocate and divide the memory of one slot. */
 static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk__slots_config *c,
                      int *bound, struct pstk_error *err)
 {
@@ -133,11 +134,11 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
     return 0;
 }
 
-/* Free all. A half-built pool is fine: a slot without memory was never begun, nor were those after
- * it. */
+/* Free all slots. A half-built pool is fine: slots from the first one without memory on were never
+ * begun. */
 static void slots_free(struct pstk__slots *slots)
 {
-    if (slots->device) /* first: close waits for work that may still use the memory */
+    if (slots->device) /* first: it waits for work that may still use the memory */
         slots->device_ops->close(slots->device);
     pstk__trace_unref(slots->trace);
     for (uint32_t i = 0; slots->slots && i < slots->n_slots && slots->slots[i].memory; i++) {
@@ -227,7 +228,7 @@ void pstk__slots_attach(struct pstk__slots *slots, struct pstk__device *device)
     }
 }
 
-/* The last reference is gone: streams of slots that are still parked will never be recorded. */
+/* Drop the streams of parked slots: the last reference is gone, and nothing will record them. */
 static void abandon_parked(struct pstk__slots *slots)
 {
     pstk__slots_settle(slots, 0, NULL);
@@ -237,14 +238,14 @@ static void abandon_parked(struct pstk__slots *slots)
 }
 
 /* Called by the thread that closes the loader, and by any thread that ends a lease; holding
- * nothing. One of them is last. */
+ * nothing. The last of them frees the pool. */
 void pstk__slots_unref(struct pstk__slots *slots)
 {
-    /* Acquire and release: the last one sees all that the others did to the slots. */
+    /* Acquire and release: the last thread sees all that the others did to the slots. */
     if (atomic_fetch_sub_explicit(&slots->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    /* It waits for the streams that use the slots, and a device waits for all its work when it
-     * frees memory. */
+    /* Closing waits for the streams that use the slots, and a device waits for all its work when it
+     * frees memory: leave the interpreter meanwhile. */
     void *state = slots->device && slots->on_device ? pstk__interpreter_leave() : NULL;
     if (slots->device)
         abandon_parked(slots);
@@ -263,8 +264,8 @@ int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err)
     return failed;
 }
 
-/* One arrow, on any thread. Acquire and release: the thread that takes the next arrow sees all that
- * the slot's owner wrote before this one. */
+/* Go one arrow, on any thread. Acquire and release: the thread that takes the next arrow sees all
+ * that the slot's owner wrote before this one. */
 static void change_state(struct pstk__slot *slot, uint32_t from, uint32_t to)
 {
     uint32_t old = atomic_exchange_explicit(&slot->state, to, memory_order_acq_rel);
@@ -296,15 +297,15 @@ static void push_free(struct pstk__slot *slot)
     struct pstk__slots *slots = slot->pool;
     pthread_mutex_lock(&slots->lock);
     slots->free_list[slot->lane][slots->n_free[slot->lane]++] = slot->batch.slot;
-    /* Under the lock, as pstk__slots_unwatch: the eventcount is still there. */
+    /* Under the lock, as pstk__slots_unwatch: the eventcount still exists. */
     if (slots->room[slot->lane])
         pstk__eventcount_notify(slots->room[slot->lane]);
     pthread_mutex_unlock(&slots->lock);
 }
 
-/* Called by the lane's reader, or, for slots of a device, by the uploader; holding nothing. Returns
- * a free slot of the lane, or NULL. On the host it is the slot that came back last, which caches
- * may still hold; on a device, whose streams may still use it, the slot that came back first. */
+/* Return a free slot of the lane, or NULL. Called by the lane's reader, or, for slots of a device,
+ * by the uploader; holding nothing. On the host it is the slot that came back last, which caches
+ * may still hold. On a device, whose streams may still use it, the slot that came back first. */
 static struct pstk__slot *pop_free(struct pstk__slots *slots, uint32_t lane)
 {
     struct pstk__slot *slot = NULL;
@@ -347,8 +348,8 @@ void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_er
     pthread_mutex_unlock(&slot->lock);
 }
 
-/* With the lock: find room for the report of a row, in order; NULL when all kept reports are of
- * lower rows. */
+/* Find room for the report of a row, in order of rows. The caller holds the lock. Returns NULL if
+ * all kept reports are of lower rows. */
 static struct pstk_report *report_at(struct pstk__slot *slot, uint32_t row)
 {
     struct pstk_batch *batch = &slot->batch;
@@ -379,7 +380,7 @@ void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk
     pthread_mutex_unlock(&slot->lock);
 }
 
-/* Add a report of how many replaced samples have no report of their own. */
+/* Add one report that counts the replaced samples without a report. */
 static void report_others(struct pstk__slot *slot)
 {
     struct pstk_batch *batch = &slot->batch;
@@ -435,7 +436,7 @@ void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__r
         atomic_fetch_add_explicit(&slot->n_dropped_boxes, n_dropped, memory_order_relaxed);
 }
 
-/* Move ragged rows together; sizes become offsets. */
+/* Move the ragged rows of an output together, and turn sizes into offsets. */
 static void pack_ragged(struct pstk__slot *slot, uint32_t i)
 {
     struct pstk_tensor *t = &slot->tensors[i];
@@ -468,8 +469,8 @@ static void pack_ragged(struct pstk__slot *slot, uint32_t i)
     }
 }
 
-/* Called by the last worker of the slot's countdown. No other thread has the slot by then, so
- * members that the lock guards while FILLING need no lock. */
+/* Called by the last worker of the slot's countdown. No other thread uses the slot by then: members
+ * that the lock guards while FILLING need no lock. */
 void pstk__slot_done(struct pstk__slot *slot)
 {
     const struct pstk__slots *slots = slot->pool;
@@ -513,7 +514,7 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *slots)
     return slot;
 }
 
-/* The shapes of another size or number of rows: those of ragged tensors are the same. */
+/* Copy the shapes of another size or number of rows; ragged tensors keep theirs. */
 static void take_shapes(struct pstk__slot *slot, const struct pstk__slot *from)
 {
     slot->batch.size_index = from->batch.size_index;
@@ -572,7 +573,7 @@ int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct ps
     if (r < 0)
         return r;
     change_state(slot, slots->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
-    slot->n_users = 0; /* nobody else has the slot yet */
+    slot->n_users = 0; /* no other thread uses the slot yet */
     atomic_fetch_add_explicit(&slots->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slots->n_leased, 1, memory_order_relaxed);
     slot->lease = pstk__trace_begin_across(slots->trace, "lease", slot->seq);
@@ -609,7 +610,7 @@ int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err
     return r;
 }
 
-/* The uses of the slot could not be recorded on the device: the slot is never used again, and the
+/* Lose a slot whose uses could not be recorded on the device: it is never used again, and the
  * loader fails. */
 static void lose(struct pstk__slot *slot, const struct pstk_error *err)
 {
@@ -622,9 +623,8 @@ static void lose(struct pstk__slot *slot, const struct pstk_error *err)
     pthread_mutex_unlock(&slots->lock);
 }
 
-/* Called on any thread of the program, by release or settle; holding nothing. The slot is LEASED,
- * and only the caller has it. ETIMEDOUT: see release in device.h; else 0.
- */
+/* End a lease. Called on any thread of the program, by release or settle; holding nothing. The slot
+ * is LEASED, and only the caller uses it. Returns ETIMEDOUT (see release in device.h) or 0. */
 static int end_lease(struct pstk__slot *slot, int quick)
 {
     struct pstk__slots *slots = slot->pool;
@@ -649,7 +649,7 @@ static int end_lease(struct pstk__slot *slot, int quick)
 }
 
 /* Called on any thread that holds a reference, several at a time: by next, each release and the
- * last unref; holding nothing. The exchange from PARKED gives a slot to one of them. */
+ * last unref; holding nothing. The exchange from PARKED lets only one of them settle a slot. */
 int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *err)
 {
     if (atomic_load_explicit(&slots->n_parked, memory_order_relaxed) == 0)
@@ -671,8 +671,8 @@ int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *
     return 0;
 }
 
-/* Called by the thread that gives up the last share, just before release. No lock: no other thread
- * has the batch. */
+/* Called by the thread that gives up the last share, just before release. It takes no lock: no
+ * other thread uses the batch. */
 void pstk__slot_use_current(struct pstk__slot *slot)
 {
     const struct pstk__slots *slots = slot->pool;
@@ -683,8 +683,8 @@ void pstk__slot_use_current(struct pstk__slot *slot)
         slot->users[slot->n_users++] = stream;
 }
 
-/* Called on any thread of the program, holding nothing. The reference that it gives back keeps the
- * pool alive until the end of this function, even after the loader was closed. */
+/* Called on any thread of the program, holding nothing. The lease's reference keeps the pool alive
+ * until the end of this function, even after the loader was closed. */
 void pstk__slot_release(struct pstk__slot *slot, void *stream)
 {
     struct pstk__slots *slots = slot->pool;

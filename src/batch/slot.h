@@ -45,15 +45,16 @@ enum pstk__slot_state {
     PSTK__SLOT_PARKED = 7,  /* device */
 };
 
-/* What a slot has of one output. Its tensor is in an array of its own, which the consumer sees. */
+/* The arrays of one output in a slot. Its tensor is in an array of its own, which the consumer
+ * sees. */
 struct pstk__slot_output {
-    uint8_t *written;  /* host: where workers write rows: the tensor's data, or, of a mosaic's
-                          outputs, memory of their own */
+    uint8_t *written;  /* host: rows that workers write: the tensor's data or, for outputs of a
+                          mosaic, separate memory */
     uint64_t row_size; /* host: bytes of a row in its tensor */
-    int64_t *offsets;  /* ragged: batch_size + 1, in memory; while filling, offsets[i + 1] is the
+    int64_t *offsets;  /* ragged: batch_size + 1, in `memory`; while FILLING, offsets[i + 1] is the
                           size of row i; else NULL */
-    uint8_t *inputs;   /* host, whole batches: batch_size rows, in memory; else NULL */
-    uint8_t *flips;    /* deferred images: batch_size, in memory; else NULL */
+    uint8_t *inputs; /* host, callbacks of whole batches: batch_size rows, in `memory`; else NULL */
+    uint8_t *flips;  /* deferred images: batch_size, in `memory`; else NULL */
 };
 
 /* One slot. While FILLING: rows belong to the workers that hold their tasks; the lock guards
@@ -61,60 +62,63 @@ struct pstk__slot_output {
  * slots belong to the reorder buffer, COPYING and LOADING slots to the uploader, LEASED slots to
  * the consumer, PARKED slots to the thread that takes them out of that state. */
 struct pstk__slot {
-    struct pstk_batch batch; /* first member: what the consumer sees */
+    struct pstk_batch batch; /* first member, which the consumer sees */
     struct pstk__slots *pool;
-    uint64_t lease;                    /* the profiler's range of it */
-    uint64_t leased_ns;                /* of a trace: when the lease began */
-    _Atomic uint32_t state;            /* enum pstk__slot_state */
-    uint32_t lane;                     /* of the stage: who fills it; device: 0 */
-    uint64_t seq;                      /* number of the batch in the loader's stream */
-    uint64_t generation;               /* of the stream: batches of an older one are dropped */
-    _Atomic uint32_t n_tasks_left;     /* the countdown: the worker at 0 finishes the slot */
+    uint64_t lease;         /* the profiler's range of the lease */
+    uint64_t leased_ns;     /* time at which the lease began; only with a trace */
+    _Atomic uint32_t state; /* enum pstk__slot_state */
+    uint32_t lane;          /* host: lane whose reader fills it; device: 0 */
+    uint64_t seq;           /* number of the batch in the loader's stream */
+    uint64_t generation;    /* generation of the stream; batches of an older one are dropped */
+    _Atomic uint32_t
+        n_tasks_left; /* the countdown; the worker that brings it to 0 finishes the slot */
     _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
     _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged file */
     _Atomic uint32_t n_dropped_boxes;
-    _Atomic uint64_t n_bytes; /* read for it */
+    _Atomic uint64_t n_bytes; /* bytes read for the batch */
 
-    uint8_t *memory; /* host: mapping of all arrays, owned; device: of those that describe a batch
-                      */
+    uint8_t *memory; /* host: mapping of all arrays, owned; device: of the arrays that describe a
+                        batch */
     uint64_t memory_size;                          /* bytes */
-    struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* host pool of a device: what workers write */
+    struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* in a device's host pool: as written */
     struct pstk__slot_output outputs[PSTK__MAX_OUTPUTS];
-    uint32_t n_shaped;         /* rows that the shapes of tensors have */
+    uint32_t n_shaped;         /* rows in the shapes of tensors */
     uint64_t *sample_ids;      /* batch_size, in memory */
     uint64_t *replacement_ids; /* batch_size, in memory */
     uint32_t *data_sets;       /* batch_size, in memory; NULL without a mixture */
-    uint64_t *places; /* host: batch_size positions of the order, in memory; NULL without a budget
+    uint64_t *places; /* host: batch_size positions in the order, in memory; NULL without a budget
                        */
     uint64_t first;   /* with a budget: position of the batch's first row in the stream */
-    int is_last;      /* with a budget: 1: of its epoch */
+    int is_last;      /* with a budget, 1: the last batch of its epoch */
     struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
-    struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
+    struct pstk_report *reports;  /* layout.max_reports, in memory; NULL if bad samples are not
+                                     replaced */
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */
     uint32_t *labels;             /* host: batch_size, in memory; NULL without dense targets */
     struct pstk_mosaic_row *mosaics; /* host: batch_size, in memory; NULL without a mosaic */
 
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
-    uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
-    struct pstk_error error; /* of that row */
-    uint32_t n_users;        /* LEASED, PARKED: streams that the lease's end is still to record */
-    void *users[PSTK__MAX_USERS + 2]; /* distinct; two places are for the release's own: the stream
-                                         that it names and the current one */
+    uint32_t failed_row;     /* lowest row that failed; UINT32_MAX: none */
+    struct pstk_error error; /* error of failed_row */
+    uint32_t n_users; /* LEASED, PARKED: streams that the end of the lease must still record */
+    void *users[PSTK__MAX_USERS + 2]; /* distinct; the two more are for the release: the stream that
+                                         it names and the current one */
 };
 
-/* What all slots of a pool have alike of one output. */
+/* The parts of one output that all slots of a pool share. */
 struct pstk__pool_output {
-    char name[PSTK_MAX_NAME]; /* of the tensor */
-    uint64_t written_size;    /* ragged only: bytes of a row, as workers write it */
+    char name[PSTK_MAX_NAME]; /* name of the tensor */
+    uint64_t written_size;    /* ragged only: bytes of a row as workers write it */
     uint64_t input_size;      /* whole batches only: bytes of a row of inputs */
     uint64_t budget;          /* ragged only: bytes */
     uint64_t item_size;       /* ragged only: bytes that offsets count as one */
 };
 
-/* All slots of one kind of a loader. */
+/* A pool: all slots of one kind of a loader. */
 struct pstk__slots {
-    const struct pstk__device_ops *device_ops; /* of the device that hands them out */
-    struct pstk__device *device; /* owned, once attached; NULL in a pool that is loaded from */
+    const struct pstk__device_ops *device_ops; /* of the device that hands the slots out */
+    struct pstk__device *device; /* owned, once attached; NULL in a pool that the uploader loads
+                                    from */
     struct pstk__slot *slots;    /* n_slots, owned */
     uint32_t n_slots, n_lanes;
     uint32_t on_device; /* 1: slots of a device */
@@ -125,15 +129,17 @@ struct pstk__slots {
     struct pstk__pool_output *outputs; /* n_outputs, owned: batches outlive the plan */
     _Atomic uint32_t n_refs;           /* loader + leases */
     _Atomic uint32_t n_leased;
-    _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
+    _Atomic uint32_t n_parked; /* leased slots that are PARKED; rises before a slot is PARKED */
     pstk_current_stream_fn current_stream; /* or NULL, as on the host */
-    struct pstk__trace *trace;             /* a reference; NULL: off, or not leased from */
-    pthread_mutex_t lock;                  /* guards all below */
-    uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
+    struct pstk__trace *trace; /* a reference; NULL without a trace, or if consumers do not lease
+                                  from this pool */
+    pthread_mutex_t lock;      /* guards all below */
+    uint32_t *free_list[PSTK__MAX_LANES]; /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
-    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* who watches the lanes, borrowed; or NULL */
+    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* eventcounts of the lanes' watchers, borrowed;
+                                                       or NULL */
     struct pstk_error failure;                      /* code != 0: a release left a slot unusable */
-    int owner; /* process id: a fork's child may not touch us */
+    int owner; /* process id: a child after fork may not use the slots */
 };
 
 struct pstk__slots_config {
@@ -148,80 +154,83 @@ struct pstk__slots_config {
     uint32_t on_device; /* 1: slots of a device; one lane, numa is not used */
     int32_t device_index;
     pstk_current_stream_fn current_stream; /* or NULL */
-    struct pstk__trace *trace;             /* of the leases; a reference is taken; or NULL */
+    struct pstk__trace *trace;             /* records the leases; a reference is taken; or NULL */
 };
 
-/* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 when memory could not be
- * bound. Returns owned with one reference, the loader's. */
+/* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 if memory could not be
+ * bound to its node. Returns owned with one reference, the loader's. */
 int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *c, int *bound,
                      struct pstk_error *err);
-/* Take the device that hands the slots out; slots of a device get their addresses. Before the first
- * lease. */
+/* Take the device that hands the slots out; slots of a device get their addresses. Call it before
+ * the first lease. */
 void pstk__slots_attach(struct pstk__slots *slots, struct pstk__device *device);
-/* Notify `room` when a slot of the lane becomes free, from now on until pstk__slots_unwatch.
+/* Notify `room` when a slot of the lane becomes free, from now on until pstk__slots_unwatch. room:
  * borrowed. */
 void pstk__slots_watch(struct pstk__slots *slots, uint32_t lane, struct pstk__eventcount *room);
-/* Notify nobody any more. Any thread may still give slots back; once this has returned, none of
- * them touches an eventcount. */
+/* Stop notifying. Any thread may still give slots back; once this has returned, none of them
+ * touches an eventcount. */
 void pstk__slots_unwatch(struct pstk__slots *slots);
 /* Give up a reference; the last one frees all, except memory of the device that a parked slot's
  * streams may still use. */
 void pstk__slots_unref(struct pstk__slots *slots);
-/* 1 when a release failed: the error is copied out. */
+/* Return 1 if a release failed; *err becomes a copy of its error. */
 int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err);
 
-/* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
+/* FREE -> FILLING: take a free slot of the lane, or return NULL. Sample ids of its rows are not
+ * set. */
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane);
-/* FILLING, by the reader, once the batch has its place and its n_rows: draw its size, and give
- * the tensors the shapes that both make. */
+/* FILLING, by the reader, once the batch has its position and its n_rows: draw its size, and set
+ * the tensors' shapes from both. */
 void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
 void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_error *err);
 /* Record that `other` was written to a row in place of its bad sample. The reports of the lowest
- * rows stay, in whichever order workers come. Any worker. */
+ * rows stay, in whatever order workers come. Any worker. */
 void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk_error *bad,
                         uint64_t other);
 /* FILLING, by the last worker, before pstk__slot_done: mix the rows and make their targets. The
  * plan mixes. */
 void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
-/* The same: make pictures of four rows. The plan has a mosaic. */
+/* FILLING, by the last worker, before pstk__slot_done: make pictures of four rows. The plan has a
+ * mosaic. */
 void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
-/* FILLING, by the last worker, before pstk__slot_done: run the callbacks of outputs that give
- * them whole batches. The slot fails where they do. */
+/* FILLING, by the last worker, before pstk__slot_done: run the callbacks that take whole batches.
+ * If one fails, the slot fails. */
 void pstk__slot_run_callbacks(struct pstk__slot *slot, const struct pstk__plan *plan,
                               uint32_t rank);
-/* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
+/* FILLING -> READY, by the last worker: zero rows past n_valid, and move ragged rows together. */
 void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */
 void pstk__slot_copy(struct pstk__slot *slot);
 /* COPYING -> FREE. */
 void pstk__slot_copied(struct pstk__slot *slot);
-/* FREE -> LOADING: a free slot of a device, or NULL. */
+/* FREE -> LOADING: take a free slot of a device, or return NULL. */
 struct pstk__slot *pstk__slot_load(struct pstk__slots *slots);
-/* LOADING -> LOADED, with the description of the batch in `from` (COPYING). */
+/* LOADING -> LOADED: copy the description of the batch from `from` (COPYING). */
 void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from);
-/* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
+/* READY, LOADED -> LEASED: lease the slot; takes a reference. quick: see acquire in device.h. */
 int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct pstk_error *err);
-/* LEASED: the lease's end records this stream as well. EFBIG: there are PSTK__MAX_USERS. */
+/* LEASED: have the end of the lease record this stream too. EFBIG: PSTK__MAX_USERS are recorded
+ * already. */
 int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err);
-/* LEASED: the same for the calling thread's current stream, where the program names it. Just before
- * the release. */
+/* LEASED: have the end of the lease record the calling thread's current stream too, if the program
+ * names it. Call it just before the release. */
 void pstk__slot_use_current(struct pstk__slot *slot);
-/* LEASED -> FREE, PARKED: gives the reference back. Any thread. */
+/* LEASED -> FREE, PARKED: end the lease, and give the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *slot, void *stream);
 /* PARKED -> FREE for all slots whose streams are no longer being captured. Any thread that holds a
- * reference. quick: see acquire in device.h; ETIMEDOUT: some stay PARKED. Else 0. */
+ * reference. quick: see acquire in device.h. Returns ETIMEDOUT if some stay PARKED, else 0. */
 int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *err);
-/* FILLING, READY, LOADING, LOADED -> FREE: a slot that a seek or a failure made void. */
+/* FILLING, READY, LOADING, LOADED -> FREE: drop a slot that a seek or a failure made void. */
 void pstk__slot_drop(struct pstk__slot *slot);
-/* Where row `row` of each output is: rows[n_outputs]. */
+/* Find row `row` of each output: rows[n_outputs]. */
 void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *rows);
-/* After a row was written: record the sizes of its ragged outputs, and whether it has an image from
- * a PNG with a palette or from a damaged JPEG. */
+/* Note a written row: the sizes of its ragged outputs, and whether it has an image from a PNG with
+ * a palette or from a damaged JPEG. */
 void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows);
 
-/* What happened to rows of the slot's batch from begin_ns to end_ns, as an event. The slot's owner.
- */
+/* Return an event of the rows of the slot's batch, from begin_ns to end_ns. Called by the slot's
+ * owner. */
 static inline struct pstk__event pstk__slot_event(const struct pstk__slot *slot, uint32_t kind,
                                                   uint64_t begin_ns, uint64_t end_ns,
                                                   uint32_t n_rows)
@@ -235,8 +244,8 @@ static inline struct pstk__event pstk__slot_event(const struct pstk__slot *slot,
                                 .n_rows = n_rows};
 }
 
-/* With a trace, add an event that began at begin_ns and ends now. The ring's own thread, while it
- * owns the slot. */
+/* With a trace, add an event that began at begin_ns and ends now. Called by the ring's own thread,
+ * while it owns the slot. */
 static inline void pstk__slot_trace(const struct pstk__slot *slot, struct pstk__ring *ring,
                                     uint32_t kind, uint64_t begin_ns, uint32_t n_rows)
 {
