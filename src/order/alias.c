@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-/* The `data_set` of these draws: no sample's have it, nor those of batches. */
+/* The `data_set` of these draws; neither samples nor batches use it. */
 #define WEIGHED_DRAWS (UINT32_MAX - 4)
 #define OTHER_DRAWS (UINT32_MAX - 5)
 
@@ -15,9 +15,9 @@ uint32_t pstk__alias_bits(uint64_t n)
     return 62 - n_bits < 53 ? 62 - n_bits : 53;
 }
 
-/* Each index has a column of height `total`, and n * weight to fill columns with. One that has too
- * little takes the rest of its column from one that has too much. `work` holds both kinds: those
- * with too little from its start, those with enough from its end. */
+/* Each index has a column of height `total`, and n * weight to fill columns with. An index with too
+ * little fills the rest of its column from an index with too much. `work` holds both kinds: those
+ * with too little (poor) from its start, those with enough (rich) from its end. */
 void pstk__alias_init(struct pstk__alias *alias, uint64_t n, uint64_t *weights, uint32_t *others,
                       uint32_t *work)
 {
@@ -43,7 +43,7 @@ void pstk__alias_init(struct pstk__alias *alias, uint64_t n, uint64_t *weights, 
             work[n_poor++] = rich;
         }
     }
-    /* Sums are exact, so nobody is poor once nobody is rich, and the rich have just enough. */
+    /* Sums are exact: once no index is rich, none is poor, and those left have just enough. */
     assert(n_poor == 0);
     *alias = (struct pstk__alias){.n = n, .total = total, .shares = weights, .others = others};
 }

@@ -16,20 +16,21 @@
 /* Plain data. */
 struct pstk__alias {
     uint64_t n;             /* indices, 1 to PSTK__ALIAS_MAX */
-    uint64_t total;         /* of the weights, at most 2^62 */
-    const uint64_t *shares; /* borrowed, n: of `total`; below it the index itself is drawn, */
-    const uint32_t *others; /* borrowed, n: else this one */
+    uint64_t total;         /* sum of the weights, at most 2^62 */
+    const uint64_t *shares; /* borrowed, n: a draw at index i, below `total`, keeps i if it is below
+                               shares[i] */
+    const uint32_t *others; /* borrowed, n: else it gives others[i] */
 };
 
-/* The bits that a whole weight of n indices may have: n * weight is at most 2^62. */
+/* Return the bits that a whole weight of n indices may have, so that n * weight is at most 2^62. */
 uint32_t pstk__alias_bits(uint64_t n);
-/* Make shares of weights in place, and fill others; `work` has room for n. Each weight * n is at
+/* Make shares of weights in place, and fill others; `work` has n elements. Each weight * n is at
  * most 2^62, and one is not 0. */
 void pstk__alias_init(struct pstk__alias *alias, uint64_t n, uint64_t *weights, uint32_t *others,
                       uint32_t *work);
-/* The index of draw k of an epoch. */
+/* Return the index of draw k of an epoch. */
 uint64_t pstk__alias_at(const struct pstk__alias *alias, uint64_t seed, uint64_t epoch, uint64_t k);
-/* Try number `attempt` to replace a sample: a function of nothing else. */
+/* Return the index of attempt `attempt` to replace sample `id`: a function of nothing else. */
 uint64_t pstk__alias_other(const struct pstk__alias *alias, uint64_t id, uint32_t attempt);
 
 #endif

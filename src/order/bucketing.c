@@ -84,7 +84,7 @@ uint32_t pstk__bucketing_of(const struct pstk__bucketing *bucketing, uint32_t co
     return (uint32_t)(at - bucketing->edges);
 }
 
-/* What the costs of a bucket, or of all samples, are. */
+/* The number and the range of the costs of a bucket, or of all samples. */
 struct span {
     uint64_t n;
     uint32_t least, most;
@@ -97,7 +97,7 @@ static void span_add(struct span *span, uint32_t cost)
     span->n++;
 }
 
-/* Buckets whose costs differ by a quarter at most. */
+/* Set the default buckets: the costs in one differ by a quarter at most. */
 static void default_edges(struct pstk__bucketing *bucketing, const struct span *all)
 {
     uint64_t edge = all->least ? all->least : 1;
@@ -113,11 +113,11 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* How many rows each bucket's batches have, at most; how many batches there are. A batch that is
- * complete has as many rows as fit if each costs the most of its bucket. */
+/* Set the most rows of each bucket's batches, and the most batches. A complete batch has at least
+ * as many rows as fit if each has the largest cost of its bucket. */
 static void measure(struct pstk__bucketing *bucketing, const struct span *spans, uint64_t n_alone)
 {
-    const int repeats = bucketing->picks->alias != NULL; /* any sample may come each time */
+    const int repeats = bucketing->picks->alias != NULL; /* any sample may come at each draw */
     uint64_t fewest = bucketing->n, n_batches = n_alone;
     bucketing->n_room = 0;
     bucketing->largest_batch = 1;
@@ -154,7 +154,7 @@ static int refuse_long(uint64_t n_long, uint64_t n, uint64_t id, const struct ps
         (unsigned long long)id, b->costs[id]);
 }
 
-/* Check what was found of all samples. */
+/* Check the costs of all samples. */
 static int check(const struct pstk__bucketing *bucketing, const struct span *all, uint64_t n_long,
                  uint64_t n_members, uint64_t first_long, const struct pstk_budget *budget,
                  struct pstk_error *err)
@@ -223,12 +223,12 @@ int pstk__bucketing_init(struct pstk__bucketing *bucketing, const struct pstk__p
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* A walk under way. */
+/* The state of a walk. */
 struct walk {
     const struct pstk__bucketing *bucketing;
     struct pstk__bucketing_work *work;
     struct pstk__bucketed *out;
-    uint64_t end; /* of the batches that are complete */
+    uint64_t end; /* place after the last complete batch */
     int is_wide;
 };
 
@@ -240,7 +240,7 @@ static void put(void *array, int is_wide, uint64_t at, uint64_t position)
         ((uint32_t *)array)[at] = (uint32_t)position;
 }
 
-/* The batch up to `end` of the stream is complete. */
+/* Complete the batch that ends at place `end` of the stream. */
 static void complete(struct walk *walk, uint64_t end)
 {
     walk->end = end;
@@ -270,7 +270,7 @@ static void add(struct walk *walk, struct pstk__open_batch *open, uint64_t k, ui
     open->longest = cost > open->longest ? cost : open->longest;
 }
 
-/* Batches that are open, in the order of their first samples. */
+/* Emit the open batches, in the order of their first samples. */
 static void flush(struct walk *walk)
 {
     struct pstk__open_batch *open = walk->work->open;
@@ -318,7 +318,7 @@ void pstk__bucketing_walk(const struct pstk__bucketing *bucketing, struct pstk__
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* Number of the batch that holds a place below n_kept. */
+/* Return the batch that holds a place below n_kept. */
 static uint64_t batch_at(const struct pstk__bucketed *bucketed, uint64_t place)
 {
     uint64_t low = 0, high = bucketed->n_batches; /* begins[low] <= place < begins[high] */

@@ -18,7 +18,7 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* x^n for 0 <= x <= 1. */
+/* Return x^n, for 0 <= x <= 1. */
 static double power(double x, uint64_t n)
 {
     double result = 1;
@@ -28,9 +28,9 @@ static double power(double x, uint64_t n)
     return result;
 }
 
-/* The probability that none of `mine` places of a window of n samples is one of `piece` of them.
- * It is the product of (n - piece - j) / (n - j) for j < mine, and each factor is taken to be the
- * middle one. */
+/* Return the probability that none of `mine` random samples of a window of n lies in a given piece
+ * of `piece` samples. It is the product of (n - piece - j) / (n - j) for j < mine, approximated by
+ * the middle factor to the power of mine. */
 static double none_of(uint64_t n, uint64_t piece, uint64_t mine)
 {
     const double middle = mine ? (double)(mine - 1) / 2 : 0;
@@ -38,8 +38,8 @@ static double none_of(uint64_t n, uint64_t piece, uint64_t mine)
     return rest > 0 ? power(rest / ((double)n - middle), mine) : mine == 0;
 }
 
-/* How many of `ranks`, which share windows of n samples evenly, have one of `piece` samples of a
- * window or of `other` samples of another one. */
+/* Return how many of `ranks`, which share windows of n samples evenly, have a sample among `piece`
+ * samples of a window or among `other` samples of another window. */
 static double readers_of(uint64_t n, uint64_t piece, uint64_t other, uint64_t ranks)
 {
     /* Some ranks have one sample of a window more than the others. */
@@ -49,26 +49,27 @@ static double readers_of(uint64_t n, uint64_t piece, uint64_t other, uint64_t ra
     return (double)n_longer * (1 - none_longer) + (double)(ranks - n_longer) * (1 - none);
 }
 
-/* Readings of all blocks by all ranks, of which `ranks` share each way. A way has a part of
- * its first block, whole blocks, and a part of its last block. */
+/* Return the readings of all blocks by all ranks, of which `ranks` share each way. A way has a part
+ * of its first block, whole blocks, and a part of its last block. */
 static double readings(const struct pstk__interleave *interleave, uint64_t groups, uint64_t ranks)
 {
     const uint64_t block = interleave->block, window = (uint64_t)interleave->window * block;
     const uint64_t length = interleave->n / interleave->ways,
                    n_longer = interleave->n % interleave->ways;
     double sum = 0;
-    uint64_t begin = 0, before = 0; /* the same ranks' part of the block that this way begins in */
+    uint64_t begin = 0,
+             before = 0; /* part, of the same ranks, of the block that this way begins in */
     for (uint32_t way = 0; way < interleave->ways && begin < interleave->n; way++) {
         const uint64_t own = length + (way < n_longer), n = min_of(window, own);
         const uint64_t first = min_of((block - begin % block) % block, own);
         const uint64_t last = (own - first) % block, whole = (own - first) / block;
-        /* A window ends this far inside of a block, so that one block of each window is divided. */
+        /* A window ends `cut` samples inside a block, so it divides one block of each window. */
         const uint64_t phase = way * window / interleave->ways;
         const uint64_t cut = (begin % block + block - phase % block) % block;
         const double divided = (double)whole / interleave->window;
         sum += divided * readers_of(n, cut, block - cut, ranks);
         sum += ((double)whole - divided) * readers_of(n, block, 0, ranks);
-        if (groups > 1) { /* the blocks' other parts are of other ranks */
+        if (groups > 1) { /* other ranks read the other parts of the block */
             sum += readers_of(n, first, 0, ranks) + readers_of(n, last, 0, ranks);
         } else if ((begin + first) % block == 0) {
             sum += readers_of(n, first, before, ranks);
@@ -92,7 +93,7 @@ void pstk__interleave_explain(const struct pstk__interleave *interleave, uint64_
                    window = (uint64_t)interleave->window * interleave->block;
     out->ways = interleave->ways / groups;
     out->ranks = world / groups;
-    /* A window touches one block more than it has; the short block is another. */
+    /* A window touches one block more than it is long; the short last block is another. */
     const uint64_t of_way = interleave->n / interleave->ways / interleave->block + 1;
     out->blocks = out->ways * (min_of(interleave->window, of_way) + 1);
     out->blocks = min_of(out->blocks + (interleave->n % interleave->block != 0), n_blocks);
@@ -101,7 +102,7 @@ void pstk__interleave_explain(const struct pstk__interleave *interleave, uint64_
     out->n_readings = mean > 1 ? mean : 1;
 }
 
-/* The largest divisor of world that is a valid number of ways. */
+/* Return the largest divisor of world that is a valid number of ways. */
 static uint32_t largest_divisor(uint64_t world)
 {
     uint32_t divisor = PSTK__WAYS_MAX;

@@ -12,24 +12,25 @@
 
 #include "order/windowed.h"
 
-/* The fewest samples of a way that are worth one: four windows of the default size. */
+/* The fewest samples for which a way is worthwhile: four windows of the default size. */
 #define PSTK__WAY_LEAST 1024u
 
 struct pstk__interleave_share {
-    uint64_t ways;     /* that a rank has samples of */
-    uint64_t ranks;    /* that share a way */
-    uint64_t blocks;   /* that lie in a rank's windows at a time, at most */
-    uint64_t n_mixed;  /* samples in the windows of all ways together: what the next is of */
-    double n_readings; /* ranks that read a block, mean of all blocks, about; at least 1 */
+    uint64_t ways;     /* ways that a rank has samples of */
+    uint64_t ranks;    /* ranks that share a way */
+    uint64_t blocks;   /* the most blocks in a rank's windows at a time */
+    uint64_t n_mixed;  /* samples in the windows of all ways together, from which the next sample
+                          comes */
+    double n_readings; /* estimate of the ranks that read a block, mean of all blocks; at least 1 */
 };
 
 uint64_t pstk__common_divisor(uint64_t a, uint64_t b);
-/* interleave: settled; n of 0 gives all 0. world >= 1. */
+/* Compute the share of a rank. interleave: settled; n of 0 gives all 0. world >= 1. */
 void pstk__interleave_explain(const struct pstk__interleave *interleave, uint64_t world,
                               struct pstk__interleave_share *out);
-/* The number of ways for a planned number of ranks, near 48: a multiple of world of which each
- * has PSTK__WAY_LEAST samples if that can be, or else world; past PSTK__WAYS_MAX ranks the
- * largest divisor of world. interleave->ways does not matter. */
+/* Return a good number of ways for a planned number of ranks, near 48. It is a multiple of world
+ * with PSTK__WAY_LEAST samples in each way if there is one, or else world; past PSTK__WAYS_MAX
+ * ranks, the largest divisor of world. interleave->ways does not matter. */
 uint32_t pstk__interleave_advise(const struct pstk__interleave *interleave, uint64_t world);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-#define EXACT 1e-8 /* of a slot: counts that are whole up to rounding of the shares */
+#define EXACT 1e-8 /* slots; counts this near to a whole number are whole, up to rounding */
 
 int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong)
 {
     double sum = 0;
     for (*wrong = 0; *wrong < n; ++*wrong) {
         const double weight = weights[*wrong];
-        if (!(weight >= 0 && weight <= 1e300)) /* NaN, too */
+        if (!(weight >= 0 && weight <= 1e300)) /* refuses NaN too */
             return 0;
         sum += weight;
     }
@@ -32,7 +32,7 @@ uint32_t pstk__mixture_max_phases(const struct pstk_mixture *mixture)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* 1: every share is a whole number of slots of a period. */
+/* Return 1 if every share is a whole number of slots of a period. */
 static int fits(const double *shares, uint32_t n, uint32_t period)
 {
     uint64_t sum = 0;
@@ -47,8 +47,8 @@ static int fits(const double *shares, uint32_t n, uint32_t period)
     return sum == period;
 }
 
-/* Round the shares of a period of PSTK__PERIOD_MAX slots: down, and then up where the most was cut
- * off. */
+/* Round the shares of a period of PSTK__PERIOD_MAX slots: down, but at least to 1; then those up
+ * that lost most. */
 static void round_counts(struct pstk__mixture_phase *phase, const double *shares, uint32_t n)
 {
     uint32_t left = PSTK__PERIOD_MAX;
@@ -68,7 +68,8 @@ static void round_counts(struct pstk__mixture_phase *phase, const double *shares
                 cut = off;
             }
         }
-        phase->counts[most]++; /* fewer are left than have a share: each is cut by less than 1 */
+        phase->counts[most]++; /* fewer slots are left than data sets have a share, since each lost
+                                  less than 1 */
         is_up[most] = 1;
     }
 }
@@ -95,10 +96,10 @@ static void count_slots(struct pstk__mixture_phase *phase, const double *weights
 
 /* The next sample of a data set in the period being filled. */
 struct job {
-    uint32_t j;        /* number of it */
-    uint32_t count;    /* of the data set's samples in the period */
-    uint32_t release;  /* the first slot that it may have */
-    uint32_t deadline; /* the first slot that is too late */
+    uint32_t j;        /* number of the sample in the period */
+    uint32_t count;    /* samples of the data set in the period */
+    uint32_t release;  /* first slot that it may have */
+    uint32_t deadline; /* first slot that is too late */
 };
 
 static void next_job(struct job *job, uint32_t period)
@@ -108,7 +109,7 @@ static void next_job(struct job *job, uint32_t period)
     job->deadline = (uint32_t)(((j + 1) * period + job->count - 1) / job->count);
 }
 
-/* Fill the period, earliest deadline first, the first data set among equals. */
+/* Fill the period, earliest deadline first; among equals, the first data set. */
 static void fill_period(const struct pstk__mixture_phase *phase, uint32_t n, uint8_t *of,
                         uint16_t *rank)
 {
@@ -136,7 +137,7 @@ static void fill_period(const struct pstk__mixture_phase *phase, uint32_t n, uin
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* The position at which a phase asks for sample `number` of data set d; UINT64_MAX: never. */
+/* Return the position at which a phase asks data set d for sample `number`; UINT64_MAX: never. */
 static uint64_t position_of(const struct pstk__mixture_phase *phase, uint32_t d, uint64_t number)
 {
     const uint64_t count = phase->counts[d], more = number - phase->before[d];
@@ -150,7 +151,7 @@ static uint64_t position_of(const struct pstk__mixture_phase *phase, uint32_t d,
     return at < UINT64_MAX ? (uint64_t)at : UINT64_MAX;
 }
 
-/* The position at which a phase asks a data set for a sample that it does not have. */
+/* Return the first position at which a phase asks a data set for a sample that it does not have. */
 static uint64_t end_of(const struct pstk__mixture *mixture, const struct pstk__mixture_phase *phase)
 {
     uint64_t end = UINT64_MAX;
@@ -161,7 +162,7 @@ static uint64_t end_of(const struct pstk__mixture *mixture, const struct pstk__m
     return end;
 }
 
-/* Set what comes before a phase that begins where the one before it ends. */
+/* Set the counts before a phase, which begins where the phase before it ends. */
 static void begin_after(struct pstk__mixture_phase *phase, const struct pstk__mixture_phase *last)
 {
     const uint64_t n = phase->from - last->from;
@@ -171,7 +172,7 @@ static void begin_after(struct pstk__mixture_phase *phase, const struct pstk__mi
         phase->before[last->of[t]]++;
 }
 
-/* Add a phase with these weights, less those of data sets that have left. 0: all have. */
+/* Add a phase with these weights, without exhausted data sets. Returns 0 if all are. */
 static int add_phase(struct pstk__mixture *mixture, uint64_t from, const double *weights,
                      uint8_t *memory)
 {
@@ -200,7 +201,7 @@ static int add_phase(struct pstk__mixture *mixture, uint64_t from, const double 
     return 1;
 }
 
-/* Make all phases; returns where an epoch ends. */
+/* Make all phases. Returns the position at which an epoch ends. */
 static uint64_t add_phases(struct pstk__mixture *mixture, const struct pstk_mixture *s,
                            void *memory)
 {

@@ -34,54 +34,57 @@
 
 #define PSTK__PERIOD_MAX 65536u
 #define PSTK__PHASES_MAX (PSTK_MAX_SEGMENTS + PSTK_MAX_DATA_SETS)
-/* Bytes of patterns that a phase may need. */
+/* The bytes of patterns that a phase may need. */
 #define PSTK__PHASE_MEMORY (PSTK__PERIOD_MAX * (sizeof(uint16_t) + 1))
 
 struct pstk__mixture_phase {
-    uint64_t from;                       /* position of the stream that it begins at */
+    uint64_t from;                       /* position of the stream at which the phase begins */
     uint32_t period;                     /* slots: T */
     uint32_t counts[PSTK_MAX_DATA_SETS]; /* slots of each data set: c_d */
-    uint64_t before[PSTK_MAX_DATA_SETS]; /* samples of each that came before `from` */
-    const uint8_t *of;                   /* period; in the mixture's memory */
-    const uint16_t *rank;                /* period; in the mixture's memory */
+    uint64_t before[PSTK_MAX_DATA_SETS]; /* samples of each data set before `from` */
+    const uint8_t *of;    /* data set of each slot: `period` elements, in the mixture's memory */
+    const uint16_t *rank; /* rank of each slot: `period` elements, in the mixture's memory */
 };
 
 /* Constant once made. */
 struct pstk__mixture {
     uint32_t n_data_sets, n_phases;
     uint32_t exhaustion;                /* enum pstk_exhaustion */
-    uint32_t n_begun;                   /* segments that begin within an epoch; REPEAT: all */
+    uint32_t n_begun;                   /* segments that begin within an epoch; all, with REPEAT */
     uint64_t n;                         /* positions of an epoch */
     uint64_t sizes[PSTK_MAX_DATA_SETS]; /* samples of each data set's epoch, >= 1 */
-    uint64_t first[PSTK_MAX_DATA_SETS]; /* of each: the samples of those before it */
-    /* Of each: its samples, and what draws from them; borrowed. NULL: all, each once. */
+    uint64_t first[PSTK_MAX_DATA_SETS]; /* samples of all data sets before each */
+    /* The subset of each data set, and the alias table that draws from it; borrowed. NULL: all
+     * samples, each once. */
     const struct pstk__subset *subsets[PSTK_MAX_DATA_SETS];
     const struct pstk__alias *aliases[PSTK_MAX_DATA_SETS];
-    uint64_t seeds[PSTK_MAX_DATA_SETS]; /* of the data sets' orders */
+    uint64_t seeds[PSTK_MAX_DATA_SETS]; /* seeds of the data sets' orders */
     struct pstk__mixture_phase phases[PSTK__PHASES_MAX];
 };
 
 /* The sample at a position of the stream. */
 struct pstk__mixture_sample {
     uint32_t data_set;
-    uint64_t number; /* of the data set's samples, in stream order; REPEAT: over all its epochs */
+    uint64_t number; /* number among the data set's samples, in stream order; with REPEAT, over all
+                        its epochs */
 };
 
-/* 1 when the weights are a segment's: numbers >= 0, one of them above 0, none too small. *wrong:
- * the first that is not, n where they are all 0. */
+/* Return 1 if the weights may be those of a segment: numbers >= 0, at least one above 0, none too
+ * small. Else *wrong is the index of the first wrong one, or n if all are 0. */
 int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong);
-/* The most phases that a mixture has. */
+/* Return the most phases that a mixture may have. */
 uint32_t pstk__mixture_max_phases(const struct pstk_mixture *mixture);
-/* Make the phases, of whole data sets. sizes: of the data sets' epochs, whose sum is below 2^62.
- * seed: of the loader. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of the most
- * phases, aligned for uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */
+/* Make the phases, of whole data sets. sizes: samples in an epoch of each data set, whose sum is
+ * below 2^62. seed: of the loader. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of
+ * the most phases, aligned for uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */
 void pstk__mixture_make(struct pstk__mixture *out, const struct pstk_mixture *settings,
                         const uint64_t *sizes, uint64_t seed, void *memory);
-/* Have data set d begin at sample `first` of all, and have a subset of its sizes[d] samples, from
- * which an alias draws. Borrows; NULL: all of it; each sample once. */
+/* Narrow data set d: its samples begin at sample `first` of all, and its subset has sizes[d]
+ * samples, from which `alias` draws. Borrows. subset NULL: all samples; alias NULL: each sample
+ * once. */
 void pstk__mixture_narrow(struct pstk__mixture *mixture, uint32_t d, uint64_t first,
                           const struct pstk__subset *subset, const struct pstk__alias *alias);
-/* What stands at a position of the stream. */
+/* Find the sample at a position of the stream. */
 void pstk__mixture_at(const struct pstk__mixture *mixture, uint64_t position,
                       struct pstk__mixture_sample *out);
 

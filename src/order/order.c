@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
-/* The stream of draws that makes the order of an epoch. Seed and epoch go into different places of
- * Philox (key, counter), so that (seed + 1, epoch) and (seed, epoch + 1) have nothing in common.
- */
+/* Return the stream of draws that makes the order of an epoch. Seed and epoch go into different
+ * parts of Philox (key, counter), so that (seed + 1, epoch) and (seed, epoch + 1) have nothing in
+ * common. */
 static struct pstk__random draws_of(uint64_t seed, uint64_t epoch)
 {
     uint64_t key = pstk__mix64(seed + 0x6F726465723031u); /* "order01" */

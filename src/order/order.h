@@ -13,10 +13,10 @@
 
 #include <penstock/order.h>
 
-/* What an order is made of; constant for a data set. */
+/* The inputs of an order; constant for a data set. */
 struct pstk__order_shape {
     uint32_t kind;                      /* enum pstk_order */
-    struct pstk__interleave interleave; /* n of every kind; the rest of windowed, settled */
+    struct pstk__interleave interleave; /* n: for every kind; the rest: for windowed, settled */
 };
 
 /* The order of one epoch. Plain data; init is O(min(n, 1024)). */
@@ -29,7 +29,7 @@ struct pstk__order {
 
 void pstk__order_init(struct pstk__order *order, const struct pstk__order_shape *shape,
                       uint64_t seed, uint64_t epoch);
-/* Sample id at position k < n. */
+/* Return the sample id at position k < n. */
 uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k);
 
 #endif

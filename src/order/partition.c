@@ -18,9 +18,9 @@ uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint
     return left / global + (partition->last_batch != PSTK_LAST_DROP && left % global != 0);
 }
 
-/* Distance from `position` to the first position at or after it that is = rank modulo world; below
- * world. It is the rank itself unless position is not a multiple of world, as may happen after
- * resuming with another number of ranks. */
+/* Return the distance from `position` to the first position at or after it that is rank modulo
+ * world; below world. It is the rank itself unless position is not a multiple of world, as may
+ * happen after resuming with another number of ranks. */
 static uint64_t distance_to_rank(const struct pstk__partition *partition, uint64_t position)
 {
     uint64_t at = position % partition->world;

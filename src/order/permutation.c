@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Fisher-Yates: every permutation equally likely. */
+/* Shuffle by Fisher-Yates: every permutation is equally likely. */
 static void shuffle_table(uint16_t *table, uint32_t n, struct pstk__random *draws)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -18,14 +18,15 @@ static void shuffle_table(uint16_t *table, uint32_t n, struct pstk__random *draw
 
 void pstk__feistel_size(struct pstk__feistel *network, uint64_t n)
 {
-    /* The bits of n - 1, the largest place, and at least 2 for each half: with a half of one bit,
-     * pairs of places would not all be equally likely to go to each pair (20 % off for n = 5). */
+    /* Take the bits of n - 1, the largest number, and at least 2 for each half: with a half of one
+     * bit, pairs of numbers would not all be equally likely to go to each pair (20 % off for n =
+     * 5). */
     const uint32_t bits = n > 16 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 4;
     network->left_bits = bits / 2;
     network->right_bits = bits - network->left_bits;
 }
 
-/* A keyed function to the top bits of a word: two multiplications, so that each bit of x and of the
+/* Mix a word by a key down to its top bits: two multiplications, so that each bit of x and of the
  * key reaches each bit of the result. */
 static inline uint64_t round_of(uint64_t x, uint64_t key)
 {
@@ -34,8 +35,8 @@ static inline uint64_t round_of(uint64_t x, uint64_t key)
     return x;
 }
 
-/* One step of the walk: a permutation of [0, 2^(left + right)). Each round changes one half by a
- * function of the other half, and the same round undoes it. So the step is a permutation whatever
+/* Take one step of the walk: a permutation of [0, 2^(left + right)). Each round changes one half by
+ * a function of the other half, and the same round undoes it. So the step is a permutation whatever
  * the function and the widths. */
 static inline uint64_t forward(const struct pstk__feistel *network, uint64_t twist, uint64_t x)
 {
@@ -49,7 +50,7 @@ static inline uint64_t forward(const struct pstk__feistel *network, uint64_t twi
     return left << network->right_bits | right;
 }
 
-/* The step that undoes it: the same rounds, the last one first. */
+/* Undo a step: run the same rounds, the last one first. */
 static inline uint64_t backward(const struct pstk__feistel *network, uint64_t x)
 {
     const uint32_t left_shift = 64 - network->left_bits, right_shift = 64 - network->right_bits;
@@ -66,7 +67,7 @@ uint64_t pstk__feistel_walk(const struct pstk__feistel *network, uint64_t twist,
                             uint64_t x)
 {
     /* The cycle of x, which lies in [0, n), leads back into [0, n): the walk ends, and no two
-     * places end at the same one. */
+     * numbers end at the same one. */
     do
         x = forward(network, twist, x);
     while (x >= n);

@@ -13,7 +13,7 @@
 #define PSTK__PERMUTATION_TABLE 1024
 #define PSTK__FEISTEL_ROUNDS 8
 
-/* A network on [0, 2^(left + right)), halves of 2 to 32 bits. */
+/* A Feistel network on [0, 2^(left + right)), with halves of 2 to 32 bits. */
 struct pstk__feistel {
     uint32_t left_bits, right_bits;
     uint64_t keys[PSTK__FEISTEL_ROUNDS];
@@ -22,25 +22,25 @@ struct pstk__feistel {
 /* Plain data. */
 struct pstk__permutation {
     uint64_t n;
-    struct pstk__feistel network;            /* n > PSTK__PERMUTATION_TABLE */
-    uint16_t table[PSTK__PERMUTATION_TABLE]; /* else */
+    struct pstk__feistel network;            /* for n > PSTK__PERMUTATION_TABLE */
+    uint16_t table[PSTK__PERMUTATION_TABLE]; /* for smaller n */
 };
 
-/* The halves of the smallest network on at least n >= 2 places, 16 at least: 2^bits < 2 n for
- * n > 8, so that a walk takes less than two steps on average; the right half is larger by one bit
- * if they differ. */
+/* Set the halves of the smallest network on at least n >= 2 numbers, and on at least 16: 2^bits < 2
+ * n for n > 8, so that a walk takes less than two steps on average. If the halves differ, the right
+ * one is larger by one bit. */
 void pstk__feistel_size(struct pstk__feistel *network, uint64_t n);
-/* Walk from x < n until the walk is below n again: a bijection on [0, n) for every n that the
- * network holds. `twist` is added to every key: another bijection for each. */
+/* Walk from x < n until the result is below n again: a bijection on [0, n) for every n that the
+ * network holds. Each `twist`, which is added to every key, gives another bijection. */
 uint64_t pstk__feistel_walk(const struct pstk__feistel *network, uint64_t twist, uint64_t n,
                             uint64_t x);
 
 /* Draw a permutation of n >= 1. O(min(n, PSTK__PERMUTATION_TABLE)). */
 void pstk__permutation_init(struct pstk__permutation *permutation, uint64_t n,
                             struct pstk__random *draws);
-/* Where it takes k < n. */
+/* Return the image of k < n. */
 uint64_t pstk__permutation_at(const struct pstk__permutation *permutation, uint64_t k);
-/* Which k < n it takes to x < n. */
+/* Return the k < n whose image is x < n. */
 uint64_t pstk__permutation_find(const struct pstk__permutation *permutation, uint64_t x);
 
 #endif

@@ -23,8 +23,9 @@ const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64
     return &picker->epochs[i].order;
 }
 
-/* The same of a mixture. The data sets' epochs are the mixture's, except where each repeats by
- * itself: then one stream goes on through all epochs of the mixture. */
+/* Find the sample at position k of an epoch of a mixture. With REPEAT each data set has its own
+ * epochs, and one stream goes on through all epochs of the mixture; else the mixture's epochs are
+ * theirs too. */
 static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                             struct pstk__pick *out)
 {

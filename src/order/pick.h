@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pick: what stands at a position of the stream of samples: the one place where order, data set and
- * draws meet. Pure, apart from the epochs that a picker keeps ready.
+ * pick: the sample at a position of the stream. Order, data set and draws meet only here. Pure,
+ * apart from the epochs that a picker caches.
  */
 #ifndef PSTK_PICK_H
 #define PSTK_PICK_H
@@ -11,54 +11,57 @@
 #include "order/order.h"
 #include "order/subset.h"
 
-/* A sample, and what its random draws depend on. */
+/* A sample, and the inputs of its random draws. */
 struct pstk__pick {
-    uint64_t id;         /* in all data sets that are open, end to end */
-    uint64_t first;      /* id of the first sample of its data set: id - first is its own there */
-    uint64_t epoch;      /* of its data set */
-    uint64_t occurrence; /* 0, or for draws with replacement which draw of the epoch */
-    uint32_t data_set;   /* of a mixture; 0 */
+    uint64_t id;    /* in all open data sets, end to end */
+    uint64_t first; /* id of the first sample of its data set, in which its own id is id - first */
+    uint64_t epoch; /* epoch of its data set */
+    uint64_t occurrence; /* number of the draw in the epoch, with replacement; else 0 */
+    uint32_t data_set;   /* index in a mixture; else 0 */
 };
 
-/* Everything that fixes the stream; constant while a loader is open. */
+/* The inputs that fix the stream; constant while a loader is open. */
 struct pstk__pick_plan {
-    struct pstk__order_shape shape;    /* of the indices of the subset */
+    struct pstk__order_shape shape;    /* orders the indices of the subset */
     const struct pstk__subset *subset; /* borrowed; NULL: all samples */
-    const struct pstk__alias *alias;   /* borrowed; draws in place of the order; NULL: none */
+    const struct pstk__alias *alias;   /* draws instead of the order; borrowed; NULL: the order */
     uint64_t seed;
-    const struct pstk__mixture *mixture; /* NULL: one data set; else shape.interleave.n is not used
-                                          */
+    const struct pstk__mixture *mixture; /* borrowed; its data sets have their own n, not
+                                            shape.interleave.n; NULL: one data set */
 };
 
-/* The order of one data set of a mixture, in the epoch that was looked at last. */
+/* The order of one data set of a mixture, in the last epoch that was asked for. */
 struct pstk__picked_order {
     uint64_t epoch;
-    int is_ready; /* order is that of epoch */
+    int is_ready; /* 1: order is that of epoch */
     struct pstk__order order;
 };
 
-/* For one thread: a plan, and the orders of an even and an odd epoch that it looked at last. */
+/* The state of one thread: a plan, and the orders of the last even and the last odd epoch that it
+ * asked for. */
 struct pstk__picker {
     const struct pstk__pick_plan *plan;
     struct {
-        int is_ready; /* order is that of epoch */
+        int is_ready; /* 1: order is that of epoch */
         uint64_t epoch;
         struct pstk__order order;
     } epochs[2];
-    struct pstk__picked_order *of_mixture; /* of each data set, zeros at first; its owner's */
+    struct pstk__picked_order *of_mixture; /* orders of a mixture's data sets, zeroed at first;
+                                              borrowed */
 };
 
-/* Sample id of an index that the order gives; blocks of a windowed order are of indices. */
+/* Return the sample id of an index that the order gives; blocks of a windowed order consist of
+ * indices. */
 uint64_t pstk__pick_id(const struct pstk__pick_plan *plan, uint64_t index);
 
 void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan *plan);
-/* What stands at position k < n of an epoch. */
+/* Find the sample at position k < n of an epoch. */
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out);
-/* The sample of an index that a windowed order gives. */
+/* Find the sample of an index that a windowed order gives. */
 void pstk__picker_index(const struct pstk__picker *picker, uint64_t epoch, uint64_t index,
                         struct pstk__pick *out);
-/* The order of an epoch; it stays until another epoch of the same parity is looked at. */
+/* Return the order of an epoch; it stays until another epoch of the same parity is asked for. */
 const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch);
 
 #endif

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Batches of one size that follow each other in an epoch. */
+/* Batches of one size that follow one another in an epoch. */
 struct stretch {
     uint32_t segment;
-    uint64_t begin, end; /* positions; end: of its last batch */
-    uint64_t step;       /* of its first batch */
-    uint64_t index;      /* of its first batch, in the epoch */
-    int is_last;         /* of the epoch */
+    uint64_t begin, end; /* positions of the first batch, and past the last */
+    uint64_t step;       /* step of the first batch */
+    uint64_t index;      /* number of the first batch in the epoch */
+    int is_last;         /* 1: the last stretch of the epoch */
 };
 
 static struct pstk__partition sized(const struct pstk__partition *partition, uint32_t segment)
@@ -23,14 +23,14 @@ static struct pstk__partition sized(const struct pstk__partition *partition, uin
     return one;
 }
 
-/* Steps of a segment from `step` on. */
+/* Return the steps of a segment from `step` on. */
 static uint64_t steps_left(const struct pstk__schedule *schedule, uint32_t segment, uint64_t step)
 {
     return segment + 1 < schedule->n_segments ? schedule->segments[segment + 1].from - step
                                               : UINT64_MAX;
 }
 
-/* Complete a stretch whose beginning is set: where it ends. */
+/* Set the end of a stretch whose beginning is set. */
 static void measure(const struct pstk__partition *partition, struct stretch *stretch)
 {
     const struct pstk__partition one = sized(partition, stretch->segment);
@@ -40,7 +40,7 @@ static void measure(const struct pstk__partition *partition, struct stretch *str
     stretch->end = stretch->is_last ? partition->n : stretch->begin + steps * one.global_batch;
 }
 
-/* The first stretch that begins at a step, at the start of an epoch. */
+/* Return the first stretch that begins at a step, at the start of an epoch. */
 static struct stretch first_of(const struct pstk__partition *partition, uint32_t segment,
                                uint64_t step)
 {
@@ -51,7 +51,7 @@ static struct stretch first_of(const struct pstk__partition *partition, uint32_t
     return stretch;
 }
 
-/* The stretch after one that is not the last. */
+/* Return the stretch after one that is not the last. */
 static struct stretch next_of(const struct pstk__partition *partition, const struct stretch *before)
 {
     const uint64_t steps = steps_left(partition->schedule, before->segment, before->step);
@@ -63,8 +63,8 @@ static struct stretch next_of(const struct pstk__partition *partition, const str
     return stretch;
 }
 
-/* The first stretch of an epoch. Epochs within a segment have equally many batches and are skipped
- * at once; each that is walked through ends a segment, so this is O(segments). */
+/* Return the first stretch of an epoch. Epochs within a segment have equally many batches and are
+ * skipped at once; each epoch that is walked through ends a segment, so this is O(segments). */
 static struct stretch start_of(const struct pstk__partition *partition, uint64_t epoch)
 {
     struct stretch stretch = first_of(partition, 0, 0);
@@ -74,8 +74,9 @@ static struct stretch start_of(const struct pstk__partition *partition, uint64_t
         const uint64_t steps = steps_left(partition->schedule, stretch.segment, stretch.step);
         uint64_t step;
         if (stretch.segment + 1 == partition->schedule->n_segments)
-            break;       /* the rest of the run: its steps are not counted further */
-        if (steps > n) { /* the last one is walked: what it drops may hold smaller batches */
+            break;       /* the last segment: its steps need no further counting */
+        if (steps > n) { /* the segment's last epoch is walked: rows that it drops may hold smaller
+                            batches */
             const uint64_t most = (steps - 1) / n, whole = most < epoch - at ? most : epoch - at;
             step = stretch.step + whole * n;
             at += whole;
@@ -113,7 +114,8 @@ struct pstk__partition pstk__schedule_at(const struct pstk__partition *partition
     return one;
 }
 
-/* Between two stretches a batch that began off the grid of its epoch ends within the second. */
+/* A batch that began off the grid of its epoch, and crosses the border of two stretches, ends
+ * within the second. */
 uint64_t pstk__schedule_n_batches(const struct pstk__partition *partition, uint64_t epoch,
                                   uint64_t position)
 {
@@ -150,7 +152,7 @@ struct pstk__partition pstk__schedule_last(const struct pstk__partition *partiti
         const struct pstk__partition one = sized(partition, stretch.segment);
         const uint64_t n = stretch.is_last ? pstk__partition_n_batches(&one, stretch.begin)
                                            : (stretch.end - stretch.begin) / one.global_batch;
-        if (n > 0) { /* what the last stretch has may be dropped */
+        if (n > 0) { /* the batches of the last stretch may be dropped */
             *position = stretch.begin + (n - 1) * one.global_batch;
             last = one;
         }
@@ -194,7 +196,8 @@ int pstk__schedule_open(struct pstk__schedule **out, const struct pstk__partitio
         return pstk__fail_setting(err, "n_batch_steps", n_steps,
                                   "0, or the length of batch_schedule, at most %d",
                                   PSTK_MAX_BATCH_STEPS);
-    if (pstk__partition_n_batches(partition, 0) == 0) /* its epochs would have no steps */
+    if (pstk__partition_n_batches(partition, 0) ==
+        0) /* epochs of such batches would have no steps */
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "batch_schedule: the rows before its first step, %llu of all ranks, are "
                           "more than the %llu samples, so last_batch=drop leaves no batch",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions of orders: settings checked, then the pure ones. */
+/* The public functions of orders: they check settings, then call the pure ones. */
 #include "order/explain.h"
 #include "order/order.h"
 #include "order/schedule.h"
@@ -8,15 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most samples, and rows of a global batch, that the public functions take: their sums stay
- * below 2^63.
- */
+/* The most samples, and rows of a global batch, that the public functions accept: their sums stay
+ * below 2^63. */
 #define LIMIT ((uint64_t)1 << 62)
 
 /* The least size of a program's settings: up to the last member of the first version. */
 #define SIZE_MIN offsetof(struct pstk_order_settings, global_batch_size)
 
-/* Copy the caller's settings, whose later members may be missing; 0 or EINVAL. */
+/* Copy the caller's settings, whose later members may be missing. Returns 0 or EINVAL. */
 static int settings_of(const struct pstk_order_settings *from, struct pstk_order_settings *to)
 {
     *to = (struct pstk_order_settings){0};
@@ -26,7 +25,7 @@ static int settings_of(const struct pstk_order_settings *from, struct pstk_order
     return to->world && to->reserved == 0 ? 0 : PSTK_EINVAL;
 }
 
-/* Fill a partition from copied settings, except its schedule; 0 or EINVAL. */
+/* Fill a partition from copied settings, except its schedule. Returns 0 or EINVAL. */
 static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *partition)
 {
     const uint64_t global =
@@ -51,7 +50,7 @@ static int partition_of(const struct pstk_order_settings *s, struct pstk__partit
     return 0;
 }
 
-/* What the order of copied settings is made of. */
+/* Return the shape of the order of copied settings. */
 static struct pstk__order_shape shape_of(const struct pstk_order_settings *s)
 {
     struct pstk__order_shape shape = {
@@ -61,7 +60,7 @@ static struct pstk__order_shape shape_of(const struct pstk_order_settings *s)
     return shape;
 }
 
-/* A partition with its schedule, which the caller frees; 0, EINVAL or ENOMEM. */
+/* Fill a partition with its schedule, which the caller frees. Returns 0, EINVAL or ENOMEM. */
 static int scheduled_of(const struct pstk_order_settings *from, struct pstk_order_settings *s,
                         struct pstk__partition *partition, struct pstk__schedule **schedule)
 {
@@ -142,7 +141,7 @@ int pstk_order_settle(struct pstk_order_settings *settings)
     return 0;
 }
 
-/* The part of an explanation that blocks have. */
+/* Explain the blocks of a windowed order. */
 static void explain_blocks(const struct pstk_order_settings *s, struct pstk_order_explanation *out)
 {
     const struct pstk__order_shape shape = shape_of(s);

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Steps as the digest names them. */
+/* The numbers of the steps in the digest. */
 enum { ALL = 1, RANGE, DRAWN, LIST, WEIGHTS };
 
 /* Two chains of 64 bits; each step is a bijection of the state for a given word, and the second

@@ -14,43 +14,44 @@
 
 #include <penstock/subset.h>
 
-/* Of n_before indices [first, first + n) are kept; or, where skips, all except those. */
+/* Keep, of n_before indices, [first, first + n) or, if it skips, all except those. */
 struct pstk__subset_step {
     uint64_t first, n;
     int skips;
-    int is_permuted; /* 1: these are places of the permutation */
+    int is_permuted; /* 1: first and n count positions of the permutation */
     struct pstk__permutation permutation;
 };
 
 /* Plain data. Invariants: n >= 1; at most one of the lists is set, and it has n_listed ids. */
 struct pstk__subset {
     uint64_t n;            /* indices */
-    uint64_t n_samples;    /* of the data set: ids are below */
+    uint64_t n_samples;    /* samples of the data set, above all ids */
     const uint32_t *small; /* borrowed, ids; or NULL */
-    const uint64_t *large; /* the same; one of them at most */
+    const uint64_t *large; /* borrowed, ids; or NULL */
     uint64_t digest[2];
     uint32_t n_steps;
     struct pstk__subset_step steps[PSTK_SUBSET_MAX_STEPS];
 };
 
-/* All samples of a data set. */
+/* Take all samples of a data set. */
 void pstk__subset_init(struct pstk__subset *subset, uint64_t n_samples);
 /* Keep the indices first to last - 1; first < last <= subset->n, and a step is left. */
 void pstk__subset_range(struct pstk__subset *subset, uint64_t first, uint64_t last);
-/* Keep these places of the permutation that the seed draws; skips: all except those, which are not
- * all. */
+/* Keep positions first to last - 1 of the permutation that the seed draws. skips: keep all except
+ * these, which are not all. */
 void pstk__subset_drawn(struct pstk__subset *subset, uint64_t seed, uint64_t first, uint64_t last,
                         int skips);
-/* Have the listed ids in place of all before: one list is set, and borrowed as long as *subset. */
+/* Take the listed ids instead of all before. One of the lists is set; it is borrowed for the life
+ * of *subset. */
 void pstk__subset_list(struct pstk__subset *subset, const uint32_t *small, const uint64_t *large,
                        uint64_t n);
 
-/* Add to the digest: weights[n] of the indices, and draws of an epoch. */
+/* Add weights[n] of the indices, and the draws of an epoch, to the digest. */
 void pstk__subset_weigh(struct pstk__subset *subset, const uint64_t *weights, uint64_t n_draws);
 
-/* floor(n * part / whole), exactly; part <= whole. */
+/* Return floor(n * part / whole), exactly; part <= whole. */
 uint64_t pstk__subset_border(uint64_t n, uint64_t part, uint64_t whole);
-/* Sample id of index i < n. */
+/* Return the sample id of index i < n. */
 uint64_t pstk__subset_at(const struct pstk__subset *subset, uint64_t i);
 
 #endif

@@ -8,7 +8,7 @@
 
 void pstk__interleave_settle(struct pstk__interleave *interleave)
 {
-    /* Numbers of ways that many numbers of ranks divide. Each has four windows at least. */
+    /* Numbers of ways that many numbers of ranks divide. Each way has at least four windows. */
     static const uint32_t ways[] = {48, 12, 4, 1};
     if (!interleave->block)
         interleave->block = BLOCK_AUTO;
@@ -19,7 +19,7 @@ void pstk__interleave_settle(struct pstk__interleave *interleave)
             interleave->ways = ways[i];
 }
 
-/* The stream of draws of an epoch for one purpose, as draws_of of the full order. */
+/* Return the stream of draws of an epoch for one purpose, as draws_of in order.c. */
 static struct pstk__random draws_of(uint64_t purpose, uint64_t seed, uint64_t epoch)
 {
     const uint64_t key = pstk__mix64(seed + purpose);
@@ -52,13 +52,13 @@ void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__int
     pstk__feistel_size(&windowed->mixer, windowed->n_window);
 }
 
-/* Samples by which a way is ahead of the windows' borders. */
+/* Return the samples by which a way changes windows early. */
 static uint64_t phase_of(const struct pstk__windowed *windowed, uint32_t way)
 {
     return way * windowed->n_window / windowed->interleave.ways;
 }
 
-/* Where a way begins in the line. */
+/* Return the place in the line of samples at which a way begins. */
 static uint64_t begin_of(const struct pstk__windowed *windowed, uint32_t way)
 {
     const uint64_t longer = way < windowed->n_longer ? way : windowed->n_longer;
@@ -81,7 +81,7 @@ uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_
     return n ? pstk__windowed_window(windowed, way, n - 1) + 1 : 0;
 }
 
-/* The samples of a window of a way whose phase is known: number of the first, and how many. */
+/* Find the samples of a window of a way whose phase is known: number of the first, and how many. */
 static void span_of(const struct pstk__windowed *windowed, uint32_t way, uint64_t phase,
                     uint64_t window, uint64_t *first, uint64_t *n)
 {
@@ -97,8 +97,8 @@ void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t way, ui
     span_of(windowed, way, phase_of(windowed, way), window, first, n);
 }
 
-/* The block of a place in the line of samples: those after the last block, which may be short, lie
- * before a multiple of the block's size. */
+/* Return the block of a place in the line of samples, and set *row. Places after the last block,
+ * which may be short, are moved up to a multiple of the block's size. */
 static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uint32_t *row)
 {
     const uint32_t block = windowed->interleave.block;
@@ -109,7 +109,7 @@ static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uin
     return at / block;
 }
 
-/* Rotate the rows of a block of the line. Its factors are below 2^32 and 2^20. */
+/* Rotate the rows of a block of the line. The factors of the product are below 2^32 and 2^20. */
 static uint32_t rotate(const struct pstk__windowed *windowed, uint64_t line, uint32_t row)
 {
     const uint64_t n = line == windowed->last ? windowed->n_last : windowed->interleave.block;
@@ -117,7 +117,7 @@ static uint32_t rotate(const struct pstk__windowed *windowed, uint64_t line, uin
     return (uint32_t)(row + by < n ? row + by : row + by - n);
 }
 
-/* Mix a window: its sample number i, of n, becomes another one. */
+/* Permute a window: map sample i of its n to another one. */
 static uint64_t mix(const struct pstk__windowed *windowed, uint32_t way, uint64_t window,
                     uint64_t n, uint64_t i)
 {

@@ -24,17 +24,17 @@
 
 #include <penstock/order.h>
 
-/* The most of each: products of all three with a position stay below 2^64. */
+/* The limits: products of all three with a position stay below 2^64. */
 #define PSTK__WAYS_MAX ((uint32_t)PSTK_MAX_WAYS)
 #define PSTK__BLOCK_MAX ((uint32_t)PSTK_MAX_BLOCK)
 #define PSTK__WINDOW_MAX ((uint32_t)PSTK_MAX_WINDOW)
 
-/* What a windowed order is made of; constant for a data set. */
+/* The inputs of a windowed order; constant for a data set. */
 struct pstk__interleave {
     uint64_t n;      /* samples, >= 1, at most 2^62 */
     uint32_t ways;   /* >= 1 */
-    uint32_t block;  /* samples of a block, >= 1 */
-    uint32_t window; /* blocks of a window, >= 1 */
+    uint32_t block;  /* samples, >= 1 */
+    uint32_t window; /* blocks, >= 1 */
 };
 
 /* The order of one epoch. Plain data; init is O(1024). */
@@ -42,57 +42,57 @@ struct pstk__windowed {
     struct pstk__interleave interleave;
     uint64_t n_blocks;        /* the last has interleave.n - (n_blocks - 1) * block samples */
     uint64_t n_last;          /* samples of the last block, 1 to block */
-    uint64_t last;            /* where the last block lies in the line of blocks */
-    uint64_t n_way, n_longer; /* samples of a way; the first n_longer have one more */
+    uint64_t last;            /* position of the last block in the line of blocks */
+    uint64_t n_way, n_longer; /* samples of a way; the first n_longer ways have one more */
     uint64_t n_window;        /* samples of a whole window */
-    uint64_t window_key;      /* of the windows' permutations */
-    uint64_t row_key;         /* of the blocks' rotations */
-    struct pstk__permutation blocks; /* line -> number of the block */
-    struct pstk__feistel mixer;      /* of a whole window */
+    uint64_t window_key;      /* key of the windows' permutations */
+    uint64_t row_key;         /* key of the blocks' rotations */
+    struct pstk__permutation blocks; /* position in the line -> number of the block */
+    struct pstk__feistel mixer;      /* network of a whole window */
 };
 
-/* Where a position lies. */
+/* The location of a position. */
 struct pstk__interleave_location {
     uint64_t id;
-    uint64_t line; /* its block: position in the line of blocks */
-    uint32_t row;  /* of the block: id = that of its first sample + row */
+    uint64_t line; /* position of its block in the line of blocks */
+    uint32_t row;  /* row in the block: id = id of the block's first sample + row */
     uint32_t way;
-    uint64_t window; /* of the way */
+    uint64_t window; /* number of the window in the way */
 };
 
-/* A stretch of the line of blocks: first to last, both included. */
+/* A stretch of the line of blocks, from first to last inclusive. */
 struct pstk__interleave_blocks {
     uint64_t first, last;
 };
 
-/* Fill in what is 0 of ways, block and window, from n alone. */
+/* Fill in ways, block and window where they are 0, from n alone. */
 void pstk__interleave_settle(struct pstk__interleave *interleave);
 void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__interleave *interleave,
                          uint64_t seed, uint64_t epoch);
-/* Sample id at position k < n. */
+/* Return the sample id at position k < n. */
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
-/* Where that comes from: all of the location but the id. */
+/* Find the location of position k, without the id. */
 void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
                          struct pstk__interleave_location *out);
-/* Both: all of the location. */
+/* Find the location of position k, with the id. */
 void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
                           struct pstk__interleave_location *out);
 
 /* ---- for who reads by blocks ---- */
 
-/* Samples of a way. */
+/* Return the samples of a way. */
 uint64_t pstk__windowed_way(const struct pstk__windowed *windowed, uint32_t way);
-/* Windows of a way; the first and the last may be short. */
+/* Return the windows of a way; the first and the last may be short. */
 uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_t way);
-/* The window of a way that has its sample number i. */
+/* Return the window that holds sample i of a way. */
 uint64_t pstk__windowed_window(const struct pstk__windowed *windowed, uint32_t way, uint64_t i);
-/* The samples of a window: number of the first in the way, and how many. */
+/* Find the samples of a window: number of the first in the way, and how many. */
 void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t way, uint64_t window,
                          uint64_t *first, uint64_t *n);
-/* The blocks that a window lies in. */
+/* Return the blocks that hold a window. */
 struct pstk__interleave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,
                                                      uint32_t way, uint64_t window);
-/* The samples of a block of the line: id of the first, and how many. */
+/* Find the samples of a block of the line: id of the first, and how many. */
 void pstk__windowed_block(const struct pstk__windowed *windowed, uint64_t line, uint64_t *first,
                           uint32_t *n);
 
