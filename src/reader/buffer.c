@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PIECE_ALIGN 4096 /* of pieces: O_DIRECT's largest usual need, and a page */
+#define PIECE_ALIGN 4096 /* bytes, of pieces: the largest usual need of O_DIRECT, and a page */
 
 int pstk__buffer_open(struct pstk__buffer *buffer, void *memory, uint64_t size, uint32_t n_pieces)
 {
@@ -19,7 +19,7 @@ void pstk__buffer_close(struct pstk__buffer *buffer)
     *buffer = (struct pstk__buffer){0};
 }
 
-/* Take back the oldest pieces, as far as they are free. */
+/* Take back the oldest pieces, up to the first that is in use. */
 static void reclaim(struct pstk__buffer *buffer)
 {
     while (buffer->first != buffer->last) {
@@ -40,7 +40,7 @@ struct pstk__piece *pstk__buffer_get(struct pstk__buffer *buffer, uint64_t size)
         return NULL;
     size = (size + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
     if (buffer->first ==
-        buffer->last) /* empty: start over at the bottom, which is warm in the cache */
+        buffer->last) /* empty: start over at the bottom, which is still in the cache */
         buffer->head = buffer->tail = 0;
     uint64_t at = buffer->head % buffer->size;
     uint64_t skip = at + size > buffer->size ? buffer->size - at : 0;

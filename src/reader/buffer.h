@@ -16,7 +16,7 @@
 /* One piece of the buffer. */
 struct pstk__piece {
     uint8_t *data;
-    uint64_t end;          /* mark of the buffer after it */
+    uint64_t end;          /* `head` of the buffer after this piece */
     _Atomic uint32_t free; /* 1: given back */
 };
 
@@ -30,13 +30,13 @@ struct pstk__buffer {
     uint64_t first, last; /* pieces in use: [first, last), modulo n_pieces */
 };
 
-/* memory: borrows for its life. n_pieces: most pieces at a time. 0 or -ENOMEM. */
+/* Open the buffer. memory: borrows for its life. n_pieces: most pieces at a time. 0 or -ENOMEM. */
 int pstk__buffer_open(struct pstk__buffer *buffer, void *memory, uint64_t size, uint32_t n_pieces);
 void pstk__buffer_close(struct pstk__buffer *buffer);
-/* Get a piece of `size` bytes (<= the buffer's size / 2, so that it fits sooner or later), page
- * aligned; NULL while there is no room. */
+/* Get a piece of `size` bytes, page aligned. size is at most half of the buffer, so that the piece
+ * fits sooner or later. Returns NULL while there is no room. */
 struct pstk__piece *pstk__buffer_get(struct pstk__buffer *buffer, uint64_t size);
-/* Give back, from any thread. */
+/* Give a piece back. Any thread. */
 void pstk__buffer_put(struct pstk__piece *piece);
 
 #endif

@@ -13,7 +13,7 @@ static uint64_t align_up(uint64_t x, uint64_t a)
     return (x + a - 1) / a * a;
 }
 
-/* Does the row lie close enough past the span's begin and end, in number and in the file? */
+/* Return 1 if the row follows the span in number, and lies close enough to it in the file. */
 static int is_near(const struct pstk__span_limits *limits, const struct pstk__span *last,
                    const struct pstk__span *row)
 {

@@ -15,7 +15,7 @@ static uint64_t whole_pages(uint64_t size)
 
 int pstk__heap_open(struct pstk__heap *heap, void *memory, uint64_t size, uint32_t n_pieces)
 {
-    /* Between n pieces, before and after them lie n + 1 free ranges at most. */
+    /* At most n + 1 free ranges lie before, between and after n pieces. */
     *heap = (struct pstk__heap){.base = memory, .size = size, .n_free = size, .room = n_pieces + 1};
     heap->ranges = calloc(heap->room, sizeof *heap->ranges);
     if (!heap->ranges)
@@ -55,7 +55,7 @@ uint8_t *pstk__heap_get(struct pstk__heap *heap, uint64_t size)
     return NULL;
 }
 
-/* The first range that lies after an offset. */
+/* Return the first range that lies after an offset. */
 static uint32_t range_after(const struct pstk__heap *heap, uint64_t offset)
 {
     uint32_t low = 0, high = heap->n_ranges;

@@ -16,11 +16,11 @@ struct pstk__pages {
     struct pstk__page **buckets; /* n_buckets, a power of two >= n_frames */
     uint64_t n_frames;
     uint64_t n_buckets;
-    struct pstk__page *oldest, *newest; /* unpinned */
+    struct pstk__page *oldest, *newest; /* ends of the list of unpinned frames */
 };
 
-/* A multiplicative mix (the finaliser of MurmurHash3): page numbers come in runs, and the low bits
- * choose the bucket. */
+/* Mix the page's numbers (the finaliser of MurmurHash3): page numbers come in runs, and the low
+ * bits choose the bucket. */
 static struct pstk__page **bucket(const struct pstk__pages *pages, const struct pstk__extent *page)
 {
     uint64_t h = (uint64_t)page->file << 32 | page->page;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* EINTR and EAGAIN in a row before a read gives them back: far more than any signal storm or short
+/* EINTR and EAGAIN in a row after which a read gives up: far more than any signal storm or short
  * memory pressure causes, and still over soon. */
 #define MAX_REFUSED 1000
 
@@ -80,7 +80,8 @@ int pstk__reader_open(struct pstk__reader **out, const struct pstk__reader_confi
 
 /* ---- alignment of direct I/O --------------------------------------------------------------- */
 
-/* Ask the kernel (6.1 and newer). 1: known; 0: it does not answer; else -errno. */
+/* Ask the kernel (6.1 and newer) for the alignment. Returns 1: known; 0: the kernel does not
+ * answer; else -errno. */
 static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *offset_align)
 {
 #ifdef STATX_DIOALIGN
@@ -90,7 +91,7 @@ static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *of
     if (!(status.stx_mask & STATX_DIOALIGN) || !S_ISREG(status.stx_mode))
         return 0;
     if (status.stx_dio_mem_align == 0 || status.stx_dio_offset_align == 0)
-        return -EINVAL; /* so the kernel refuses O_DIRECT for this file */
+        return -EINVAL; /* an alignment of 0: the kernel refuses O_DIRECT for this file */
     *memory_align = status.stx_dio_mem_align;
     *offset_align = status.stx_dio_offset_align;
     return 1;
@@ -100,18 +101,18 @@ static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *of
 #endif
 }
 
-/* Try it: some file systems refuse only at open. fd takes. */
+/* Try a direct read: some file systems refuse O_DIRECT only at open. fd takes. */
 static int align_by_fd(int fd, uint32_t *memory_align, uint32_t *offset_align)
 {
     struct stat st;
     if (fd < 0)
         return -errno;
     int r = fstat(fd, &st) < 0 ? -errno : 0;
-    /* And some accept the flag and refuse the read. */
+    /* Some file systems accept the flag and refuse the read. */
     _Alignas(4096) uint8_t page[4096];
     if (r == 0 && pread(fd, page, sizeof page, 0) < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
         r = -errno;
-    close(fd); /* read only, or unlinked and empty: nothing can be lost */
+    close(fd); /* read-only, or unlinked and empty: nothing can be lost */
     if (r < 0)
         return r;
     uint64_t align = st.st_blksize > 512 ? (uint64_t)st.st_blksize : 512;

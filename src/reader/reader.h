@@ -15,7 +15,7 @@
 
 #define PSTK__MAX_DEPTH 4096u /* reads that may be queued and not reaped */
 
-/* One read. Owned by the caller; from queue until reaped, untouched. */
+/* One read. Owned by the caller, who does not touch it from queue until it is reaped. */
 struct pstk__read {
     const struct pstk__file *from; /* open; borrowed until reaped */
     uint32_t file;                 /* slot of the file table in which its descriptor was set */
@@ -23,16 +23,16 @@ struct pstk__read {
     void *buffer;                  /* inside config.buffers when those are registered and `fixed` */
     uint32_t size;                 /* bytes wanted; < 2^31 */
     uint32_t fixed;                /* 1: buffer lies in config.buffers */
-    uint32_t aside;                /* 1: a large read that the page cache may answer: a thread of
-                                      the kernel's is to copy it, not the one that submits */
-    int32_t result;                /* out: bytes read, or a negative native errno */
-    uint32_t done;                 /* backend's: bytes so far */
-    struct pstk__read *next;       /* backend's: its lists */
-    uint64_t user;                 /* the caller's */
-    uint64_t queued_ns;            /* the caller's: when it was queued */
-    uint16_t n_refused;            /* backend's: EINTR and EAGAIN in a row */
-    uint16_t stalled; /* backend's: 1 after an attempt that came no further than `done` */
-    uint32_t place;   /* backend's: in a table of its own */
+    uint32_t aside; /* 1: a large read that the page cache may answer; a thread of the kernel copies
+                       it, not the submitting one */
+    int32_t result; /* out: bytes read, or a negative native errno */
+    uint32_t done;  /* backend's: bytes so far */
+    struct pstk__read *next; /* backend's: its lists */
+    uint64_t user;           /* the caller's */
+    uint64_t queued_ns;      /* the caller's: when it was queued */
+    uint16_t n_refused;      /* backend's: EINTR and EAGAIN in a row */
+    uint16_t stalled;        /* backend's: 1 after an attempt that got no further than `done` */
+    uint32_t place;          /* backend's: index in a table of its own */
 };
 
 struct pstk__cpu_times;
@@ -41,10 +41,11 @@ struct pstk__reader_config {
     uint32_t kind;                 /* enum pstk_reader_kind */
     uint32_t depth;                /* reads that may be queued and not reaped; 1..PSTK__MAX_DEPTH */
     uint32_t n_files;              /* slots of the file table */
-    uint32_t n_threads;            /* of the thread pool; 0 = min(depth, 16) */
+    uint32_t n_threads;            /* threads of the thread pool; 0: min(depth, 16) */
     uint32_t no_fds;               /* 1: files have no descriptors, so only threads can read them */
-    struct pstk__cpu_times *times; /* that the backend's own threads join; borrowed; NULL: none */
-    void *buffers;                 /* one region that most reads go to; NULL = none */
+    struct pstk__cpu_times *times; /* CPU times that the backend's own threads join; borrowed; NULL:
+                                      none */
+    void *buffers;                 /* one region for most reads; NULL: none */
     uint64_t buffers_size;         /* bytes */
 };
 
@@ -54,21 +55,21 @@ struct pstk__reader; /* begins with a pointer to its table */
 struct pstk__reader_ops {
     const char *name;
     uint32_t kind; /* enum pstk_reader_kind */
-    /* Returns owned; sets bits of enum pstk_fallback in *fallbacks for what was refused. ENOTSUP
-     * when the kernel refuses the backend as a whole. */
+    /* Open the backend. Returns owned; sets bits of enum pstk_fallback in *fallbacks for what was
+     * refused. ENOTSUP when the kernel refuses the backend as a whole. */
     int (*open)(struct pstk__reader **out, const struct pstk__reader_config *c, uint32_t *fallbacks,
                 struct pstk_error *err);
     /* Set slot `file` of the file table to fd (-1: none). No read on the slot's old fd is in
      * flight. 0 or a negative errno (the slot then works unregistered). */
     int (*set_file)(struct pstk__reader *r, uint32_t file, int fd);
-    /* Take a read; starts no later than submit. Never blocks; at most depth in all. */
+    /* Queue a read, which starts no later than submit. Never blocks; at most depth reads in all. */
     void (*queue)(struct pstk__reader *r, struct pstk__read *read);
-    /* Start all that is queued. */
+    /* Start all queued reads. */
     int (*submit)(struct pstk__reader *r);
     /* Give back up to max finished reads; waits for one if `wait` and some are in flight. Returns
-     * how many, or a negative errno when the backend itself failed. When a sandbox denies io_uring
-     * from some moment on, that is not a failure: the backend sets the fallback, threads read from
-     * then on, and reads that nobody can wait for any longer come back with that errno. */
+     * how many, or a negative errno when the backend itself failed. A sandbox that denies io_uring
+     * from some moment on is not a failure. The backend then sets the fallback, and threads read
+     * from then on; reads that nobody can wait for any longer come back with that errno. */
     int (*reap)(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait);
     /* Wait for all that is in flight, except the n_lost reads, and free. NULL is fine. */
     void (*close)(struct pstk__reader *r);
@@ -76,7 +77,7 @@ struct pstk__reader_ops {
 
 struct pstk__reader {
     const struct pstk__reader_ops *ops;
-    /* For the owner's thread: */
+    /* The owner's thread reads these: */
     uint32_t fallbacks; /* bits of enum pstk_fallback: fallbacks taken since open */
     uint32_t n_lost; /* reads that nobody can wait for: the kernel may write to their buffers even
                         after close, so nobody ever frees this memory */
@@ -100,7 +101,7 @@ static inline void pstk__reader_begin(struct pstk__read *read)
     read->stalled = 0;
     read->next = NULL;
 }
-/* Where the next attempt starts, in bytes after read->offset. Never past `done`. */
+/* Return the start of the next attempt, in bytes after read->offset; never past `done`. */
 static inline uint32_t pstk__reader_start(const struct pstk__read *read)
 {
     /* O_DIRECT requires offset, address and size in multiples of the device's alignment; they are
@@ -112,8 +113,8 @@ static inline uint32_t pstk__reader_start(const struct pstk__read *read)
     uint32_t align = (uint32_t)(bits & (~bits + 1));
     return read->stalled ? read->done : read->done & ~(align - 1);
 }
-/* An attempt gave `got` bytes or a negative errno. 1: the read is finished, its result is set;
- * 0: try again from pstk__reader_start. */
+/* Take the result of an attempt: `got` bytes or a negative errno. Returns 1 if the read is finished
+ * and its result is set, 0: try again from pstk__reader_start. */
 int pstk__reader_result(struct pstk__read *read, int32_t got);
 
 /* Open the requested backend; AUTO tries io_uring, then threads (fallback NO_IO_URING). Where files
@@ -121,12 +122,11 @@ int pstk__reader_result(struct pstk__read *read, int32_t got);
 int pstk__reader_open(struct pstk__reader **out, const struct pstk__reader_config *c,
                       uint32_t *fallbacks, struct pstk_error *err);
 
-/* Find what the kernel permits io_uring here; fills the io_uring members of *machine. */
+/* Find what the kernel permits io_uring to do here; fills the io_uring members of *machine. */
 void pstk__reader_probe(struct pstk_machine *machine);
 
-/* Get the alignment that O_DIRECT needs for a file (statx DIOALIGN where the kernel has it, else
- * the block size of the file system, at least 512). 0, or a negative errno when O_DIRECT is
- * refused. */
+/* Get the alignment that O_DIRECT needs for a file: statx DIOALIGN if the kernel has it, else the
+ * block size of the file system, at least 512. 0, or a negative errno when O_DIRECT is refused. */
 int pstk__direct_align(const char *path, uint32_t *memory_align, uint32_t *offset_align);
 
 #endif

@@ -16,23 +16,23 @@
 
 /* A list of reads, first in first out. */
 struct list {
-    struct pstk__read *first, **end; /* end: where the next one's address goes */
+    struct pstk__read *first, **end; /* end: address of the last read's `next`, or of `first` */
     uint32_t n;
 };
 
 /* Lock: `mutex` guards the members below it. All others are the owner's, or constant before the
  * threads start. */
 struct pool {
-    struct pstk__reader reader; /* first */
+    struct pstk__reader reader; /* first member */
     pthread_mutex_t mutex;
-    pthread_cond_t has_todo;                 /* threads wait: todo is not empty, or closing */
-    pthread_cond_t has_done;                 /* the owner waits: done is not empty */
+    pthread_cond_t has_todo; /* threads wait for it: todo is not empty, or closing */
+    pthread_cond_t has_done; /* the owner waits for it: done is not empty */
     int mutex_ready, todo_ready, done_ready; /* 1: must be destroyed */
     uint32_t depth;
     uint32_t n_taken;   /* queued and not reaped, <= depth */
     uint32_t n_threads; /* running */
     pthread_t *threads;
-    struct pstk__cpu_times *times; /* that they join, borrowed; NULL: none */
+    struct pstk__cpu_times *times; /* CPU times that the threads join, borrowed; NULL: none */
     struct list queued;            /* not yet submitted */
     /* under the mutex */
     struct list todo; /* submitted */
@@ -57,7 +57,7 @@ static void list_add(struct list *list, struct pstk__read *read)
     list->n++;
 }
 
-/* Not empty. */
+/* Take the first read of a list that is not empty. */
 static struct pstk__read *list_take(struct list *list)
 {
     struct pstk__read *read = list->first;
@@ -128,7 +128,7 @@ static void *thread_main(void *arg)
 
 static int threads_set_file(struct pstk__reader *reader, uint32_t file, int fd)
 {
-    (void)reader, (void)file, (void)fd; /* every read carries its file */
+    (void)reader, (void)file, (void)fd; /* unused: every read carries its file */
     return 0;
 }
 
@@ -150,7 +150,7 @@ static int threads_submit(struct pstk__reader *reader)
     list_append(&pool->todo, &pool->queued);
     uint32_t n = pool->todo.n < pool->n_idle ? pool->todo.n : pool->n_idle;
     pthread_mutex_unlock(&pool->mutex);
-    /* Busy threads look at todo again before they wait: only idle ones need waking. */
+    /* Busy threads look at todo again before they wait: only idle ones are woken. */
     for (uint32_t i = 0; i < n; i++)
         pthread_cond_signal(&pool->has_todo);
     return 0;
@@ -162,7 +162,7 @@ static int threads_reap(struct pstk__reader *reader, struct pstk__read **done, u
     struct pool *pool = (struct pool *)reader;
     uint32_t n = 0;
     if (wait)
-        threads_submit(reader); /* a read that is only queued would never finish */
+        threads_submit(reader); /* otherwise a read that is only queued would never finish */
     pthread_mutex_lock(&pool->mutex);
     while (wait && max && pool->n_taken && !pool->done.n) {
         pool->owner_waits = 1;
@@ -182,7 +182,7 @@ static void threads_close(struct pstk__reader *reader)
         return;
     if (pool->n_threads) {
         pthread_mutex_lock(&pool->mutex);
-        pool->closing = 1; /* reads that no thread has taken are dropped */
+        pool->closing = 1; /* drops the reads that no thread has taken */
         pthread_cond_broadcast(&pool->has_todo);
         pthread_mutex_unlock(&pool->mutex);
     }
@@ -199,7 +199,7 @@ static void threads_close(struct pstk__reader *reader)
 }
 
 /* Start n threads, with every signal blocked: handlers belong to the program and run on its
- * threads. 0 or a positive errno. */
+ * threads. Returns 0 or a positive errno. */
 static int start_threads(struct pool *pool, uint32_t n)
 {
     sigset_t all, old;
@@ -222,11 +222,11 @@ static int start_threads(struct pool *pool, uint32_t n)
 static int threads_open(struct pstk__reader **out, const struct pstk__reader_config *c,
                         uint32_t *fallbacks, struct pstk_error *err)
 {
-    (void)fallbacks; /* the last fallback: it cannot be refused */
+    (void)fallbacks; /* this is the last fallback, which cannot be refused */
     *out = NULL;
     uint32_t n = c->n_threads ? c->n_threads : AUTO_THREADS;
     if (n > c->depth)
-        n = c->depth; /* more would never have work */
+        n = c->depth; /* more threads would never have work */
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the thread reader");

@@ -17,11 +17,11 @@
 /* Features of 5.6, the first kernel with IORING_OP_READ; older kernels are refused as a whole. */
 #define NEEDED_FEATURES (IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_RW_CUR_POS)
 
-/* This many refusals of a submit in a row (EAGAIN, EBUSY: no kernel memory), with nothing in flight
- * that could make room, are an error. */
+/* Refusals of a submit in a row (EAGAIN, EBUSY: no kernel memory) that are an error, if nothing is
+ * in flight that could make room. */
 #define MAX_REFUSED 1000
 
-/* Memory that a lost read may still be written to. */
+/* Memory to which the kernel may still write a lost read. */
 struct range {
     const uint8_t *begin, *end;
 };
@@ -38,9 +38,9 @@ struct range {
  * caller reads elsewhere.
  */
 struct uring {
-    struct pstk__reader reader; /* first */
+    struct pstk__reader reader; /* first member */
     struct io_uring ring;
-    int ring_open; /* 1: ring must be closed */
+    int ring_open; /* 1: close must exit the ring */
     uint32_t depth;
     uint32_t n_taken;          /* queued and not reaped, <= depth */
     struct pstk__read **taken; /* those reads; owned, depth */
@@ -48,18 +48,18 @@ struct uring {
     uint8_t *file_fixed;       /* 1: the kernel's table has this slot's fd */
     uint8_t *buffers;          /* registered region, or NULL */
     uint64_t buffers_size;
-    int lost;                          /* negative errno that io_uring_enter gave; 0: it works */
-    struct pstk__reader_config config; /* of the threads; they do not own the buffers */
-    struct pstk__reader *threads;      /* owned; once lost, or NULL where none could be started */
-    struct pstk__read *failed;         /* once lost: reads to be given back */
-    struct range *ranges;              /* owned, depth; of the lost reads */
+    int lost;                          /* negative errno of io_uring_enter; 0: it works */
+    struct pstk__reader_config config; /* for `threads`, without the buffers */
+    struct pstk__reader *threads; /* owned; set once lost; NULL if no thread could be started */
+    struct pstk__read *failed;    /* once lost: reads to give back */
+    struct range *ranges;         /* memory of the lost reads; owned, depth */
     uint32_t n_ranges;
 };
 
 /* ---- the path of a read
  * --------------------------------------------------------------------------- */
 
-/* The registered buffer that holds all of [data, data + size), or -1. */
+/* Return the registered buffer that holds all of [data, data + size), or -1. */
 static int fixed_chunk(const struct uring *u, const uint8_t *data, uint32_t size)
 {
     uintptr_t from = (uintptr_t)data - (uintptr_t)u->buffers;
@@ -73,7 +73,7 @@ static int fixed_chunk(const struct uring *u, const uint8_t *data, uint32_t size
 static void prepare(struct uring *u, struct pstk__read *read)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    assert(sqe); /* see the invariants */
+    assert(sqe); /* the queue has room: see the invariants */
     uint32_t start = pstk__reader_start(read);
     uint8_t *data = (uint8_t *)read->buffer + start;
     uint32_t size = read->size - start;
@@ -91,7 +91,7 @@ static void prepare(struct uring *u, struct pstk__read *read)
 
 /* ---- a lost ring ---------------------------------------------------------------------------- */
 
-/* The errors that seccomp and similar sandboxes answer. */
+/* Return 1 for the errors with which seccomp and similar sandboxes deny a call. */
 static int is_denial(int result)
 {
     return result == -EPERM || result == -EACCES || result == -ENOSYS;
@@ -104,7 +104,7 @@ static void fail_read(struct uring *u, struct pstk__read *read)
     u->failed = read;
 }
 
-/* Fall back to threads. Where no thread can be started, all later reads fail, and their callers use
+/* Fall back to threads. If no thread can be started, all later reads fail, and their callers use
  * their own slow paths. */
 static void lose(struct uring *u, int why)
 {
@@ -166,15 +166,15 @@ static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
     prepare(u, read);
 }
 
-/* The read is reaped: the last of the taken reads gets its place. */
+/* Remove a reaped read from `taken`; the last one moves to its index. */
 static void untake(struct uring *u, const struct pstk__read *read)
 {
     u->taken[read->place] = u->taken[--u->n_taken];
     u->taken[read->place]->place = read->place;
 }
 
-/* Hand the submission queue to the kernel; with `wait`, return only when something finished (or
- * a signal came). */
+/* Submit the queue to the kernel; with `wait`, return only when something finished (or a signal
+ * came). */
 static int start(struct uring *u, int wait)
 {
     for (int n_refused = 0; n_refused < MAX_REFUSED; n_refused++) {
@@ -183,13 +183,13 @@ static int start(struct uring *u, int wait)
         if (r >= 0 && n_waiting == 0)
             return 0;
         if (r > 0)
-            n_refused = -1; /* some were taken: the count starts again */
+            n_refused = -1; /* the kernel took some: the count starts again */
         if (r == -EINTR && wait)
             return 0;
         if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
             return r;
         if (n_waiting < u->n_taken && (r == -EAGAIN || r == -EBUSY)) {
-            /* Reads in flight make room when they finish; the rest is submitted after that. */
+            /* Reads in flight make room when they finish; submit the rest after that. */
             struct io_uring_cqe *cqe;
             r = wait ? io_uring_wait_cqe(&u->ring, &cqe) : 0;
             return r == -EINTR ? 0 : r;
@@ -210,7 +210,7 @@ static int uring_submit(struct pstk__reader *reader)
     return 0;
 }
 
-/* Take finished reads out of the completion queue; returns how many. *again: some continue. */
+/* Take finished reads out of the completion queue. Returns how many. *again: 1 if some continue. */
 static uint32_t collect(struct uring *u, struct pstk__read **done, uint32_t max, int *again)
 {
     struct io_uring_cqe *cqes[64];
@@ -245,7 +245,7 @@ static int uring_reap(struct pstk__reader *reader, struct pstk__read **done, uin
     while (n == 0 && wait && max && u->n_taken && failed == 0) {
         failed = start(u, 1);
         again = 0;
-        n = collect(u, done, max, &again); /* also of what was finished before a failure */
+        n = collect(u, done, max, &again); /* even if submit failed: these reads finished before */
     }
     if (again && failed == 0)
         failed = start(u, 0);
@@ -253,7 +253,7 @@ static int uring_reap(struct pstk__reader *reader, struct pstk__read **done, uin
         lose(u, failed);
         return n ? (int)n : reap_lost(u, done, max, wait);
     }
-    /* The finished reads are given back in any case; a submit that fails for good fails again. */
+    /* Give finished reads back in any case; a submit that fails for good fails again. */
     return failed < 0 && n == 0 ? failed : (int)n;
 }
 
@@ -321,12 +321,12 @@ static void uring_close(struct pstk__reader *reader)
 }
 
 /* Run an operation that does nothing: a sandbox may permit io_uring_setup and deny io_uring_enter.
- * 0 or a negative errno. */
+ * Returns 0 or a negative errno. */
 static int try_ring(struct io_uring *ring)
 {
     struct io_uring_cqe *cqe;
     int r;
-    io_uring_prep_nop(io_uring_get_sqe(ring)); /* the ring is empty: there is one */
+    io_uring_prep_nop(io_uring_get_sqe(ring)); /* cannot be NULL: the ring is empty */
     do
         r = io_uring_submit_and_wait(ring, 1);
     while (r == -EINTR);
@@ -337,8 +337,8 @@ static int try_ring(struct io_uring *ring)
     return r;
 }
 
-/* Set up the best ring of this kernel: newer kernels do completion work only when we ask for it,
- * without interrupting the thread (6.1), or at least without IPIs (5.19). 0 or a negative errno. */
+/* Set up the best ring of this kernel. Newer kernels do completion work only on request, without
+ * interrupting the thread (6.1), or at least without IPIs (5.19). Returns 0 or a negative errno. */
 static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *fallbacks)
 {
     static const uint32_t flags[] = {
@@ -361,7 +361,7 @@ static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *fallbacks)
     return r;
 }
 
-/* Register an empty table of n_files slots; n_files stays 0 where that is refused. */
+/* Register an empty table of n_files slots; u->n_files stays 0 if that is refused. */
 static int open_files(struct uring *u, uint32_t n_files, uint32_t *fallbacks)
 {
     u->file_fixed = calloc(n_files, 1);
@@ -380,7 +380,8 @@ static int open_files(struct uring *u, uint32_t n_files, uint32_t *fallbacks)
     return 0;
 }
 
-/* Register [memory, memory + size). 0, or a negative errno: -ENOMEM also from RLIMIT_MEMLOCK. */
+/* Register [memory, memory + size). Returns 0 or a negative errno: -ENOMEM also from
+ * RLIMIT_MEMLOCK. */
 static int register_buffers(struct io_uring *ring, void *memory, uint64_t size)
 {
     uint64_t chunk = (uint64_t)1 << CHUNK_SHIFT;
@@ -452,7 +453,7 @@ static int uring_open(struct pstk__reader **out, const struct pstk__reader_confi
         uring_close(&u->reader);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the io_uring reader");
     }
-    uint32_t taken = 0; /* a ring that is given up leaves no fallback in the set */
+    uint32_t taken = 0; /* fallbacks of this ring, which are dropped if the ring is given up */
     int r = open_ring(&u->ring, c->depth, &taken);
     if (r < 0) {
         uring_close(&u->reader);
@@ -491,8 +492,8 @@ const struct pstk__reader_ops pstk__reader_uring = {
 
 /* ---- what the kernel permits -------------------------------------------------------------- */
 
-/* Register 64 buffers of 1 MiB, which are one: the limit counts each, and a small control group has
- * to bear only one. 0 or -errno. */
+/* Register the same 1 MiB 64 times: the limit counts each, and a small control group has to bear
+ * only one. Returns 0 or -errno. */
 static int try_buffers(struct io_uring *ring)
 {
     const size_t size = (size_t)1 << 20;
