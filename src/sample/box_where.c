@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer ones before those that they begin with. */
+/* An operator comes before those that it begins with. */
 static const struct {
     const char *text;
     enum pstk__comparison comparison;
@@ -41,7 +41,7 @@ int pstk__box_where_parse(struct pstk__box_where *where, char column[PSTK_MAX_NA
     return errno || end == text || end[strspn(end, " ")] ? -1 : 0;
 }
 
-/* Compare a number with the condition's: -1, 0 or 1; 2: it is NaN, which fits != alone. */
+/* Compare a number with the condition's. Returns -1, 0 or 1; 2 for NaN, which fits only !=. */
 static int compare(const uint8_t *number, uint32_t dtype, int64_t value)
 {
     int64_t whole = 0;

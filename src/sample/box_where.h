@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_where: the condition of an output of boxes, "iscrowd == 0": which boxes of a record it hands
- * out at all. Pure.
+ * box_where: the condition of a boxes output, "iscrowd == 0", which decides what boxes of a record
+ * it hands out at all. Pure.
  */
 #ifndef PSTK_BOX_WHERE_H
 #define PSTK_BOX_WHERE_H
@@ -24,7 +24,8 @@ struct pstk__box_where {
     int64_t value;
 };
 
-/* Parse "COLUMN OP INTEGER". `column` gets the name. 0; -1: it is none. */
+/* Parse "COLUMN OP INTEGER"; `column` becomes the name. Returns 0, or -1 if the text is no
+ * condition. */
 int pstk__box_where_parse(struct pstk__box_where *where, char column[PSTK_MAX_NAME],
                           const char *text);
 /* Exclude the boxes whose numbers do not fit the condition; `numbers` has one for each box. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile: from the settings of an output, checked against its field, to its shape, sizes and
+/* compile: turns the settings of an output, checked against its field, into shape, sizes and
  * passes. */
 #include "augment/pushdown.h"
 #include "augment/sampled_ops.h"
@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
-#define MAX_ROW (1ull << 40) /* bytes of one row or of a callback's scratch: more is a mistake */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
+#define MAX_ROW                                                                                    \
+    (1ull << 40) /* bytes of one row or of a callback's scratch; a larger value is a mistake */
 #define MAX_PICTURE (1ull << 34) /* bytes of an image between two operations */
-#define MAX_BUDGET (1ull << 46)  /* bytes of one output of a batch, below any address space */
-#define N_PASSES 7               /* that an output has at most, in addition to those of its ops */
+#define MAX_BUDGET                                                                                 \
+    (1ull << 46)   /* bytes of one output of a batch; below the size of any address space */
+#define N_PASSES 7 /* the most passes of an output, in addition to those of its ops */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
@@ -38,7 +40,7 @@ int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char 
                 output, wanted, field->name, pstk__field_kind_name(field->kind));
 }
 
-/* How the field is decoded. */
+/* Check how the field is decoded. */
 static int check_pixels(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
     const struct pstk_image_output *image = &o->settings.image;
@@ -68,8 +70,7 @@ static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *er
     return check_pixels(o, i, err);
 }
 
-/* Check the operations, and set height, width and channels to those after them; a size of 0 is
- * open. */
+/* Check the operations, and set height, width and channels to their results; size 0: open. */
 static int check_ops(struct pstk__output *o, uint32_t i, uint32_t dtype, struct pstk_error *err)
 {
     struct pstk_error inner;
@@ -178,7 +179,7 @@ int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
         return pstk__compile_wrong_kind(p, i, "a ragged", "ndarray", err);
-    uint32_t variable = 0; /* the last variable dimension, counted from 1 */
+    uint32_t variable = 0; /* number of the last variable dimension, counted from 1 */
     for (uint32_t d = 0; d < field->n_dims; d++)
         variable = field->shape[d] == 0 ? d + 1 : variable;
     if (variable != 1)
@@ -204,7 +205,7 @@ int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* 1: the callback gets decoded pixels, not the field's bytes. */
+/* Return 1 if the callback takes decoded pixels, 0 if it takes the field's bytes. */
 static int asks_for_pixels(const struct pstk_output *output)
 {
     return output->image.n_ops != 0 || output->image.channels != 0 ||
@@ -271,8 +272,8 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* Strides from the shape; strides[0] is the elements of a row. Every factor is checked before it is
- * multiplied. */
+/* Set strides from the shape; strides[0] is the elements of a row. Every factor is checked before
+ * it is multiplied. */
 static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -292,7 +293,7 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* Strides, budget and the most that a row has. */
+/* Set strides, budget and the largest size of a row. */
 static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -307,7 +308,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     if (wanted > MAX_BUDGET)
         return FAIL(i, PSTK_EFBIG, ".bytes_per_batch: value is %llu; must be at most %llu",
                     (unsigned long long)wanted, MAX_BUDGET);
-    if (most > MAX_BUDGET / p->batch_size) /* slots are made for it, whatever the budget is */
+    if (most > MAX_BUDGET / p->batch_size) /* slots have memory for it, whatever the budget is */
         return FAIL(i, PSTK_EFBIG,
                     ": a batch of %u rows of up to %llu bytes is too large; lower %s",
                     p->batch_size, (unsigned long long)most, p->rows_setting);
@@ -343,7 +344,7 @@ struct pstk__row_layout pstk__compile_pixels(uint32_t channels)
     return (struct pstk__row_layout){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
 }
 
-/* The first pass of every output: a field in the record's head is there already. */
+/* Make the first pass of every output; a field in the record's head needs no work. */
 static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
 {
     const struct pstk__record_limits *limits = &p->source->limits;
@@ -352,7 +353,7 @@ static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
     struct pstk__pass pass = {.what = PSTK__PASS_PLAIN};
     if (p->source->schema.entry[f] >= 0)
         pass.held = ALIGN(limits->max_plain[f]);
-    /* Outputs of images decode planes as they are stored. */
+    /* Outputs of images decode planes in their stored form. */
     if (field->codec == PSTK_CODEC_PLANES && !o->has_pixels && !o->settings.callback.stored)
         pass.scratch = pstk__planes_decode_scratch(limits->max_width[f], limits->max_height[f],
                                                    p->max_pixels, limits->max_plain[f]);
@@ -374,7 +375,7 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
     return 0;
 }
 
-/* The channels that the field is decoded to: the most that any of its outputs needs. */
+/* Return the channels that the field is decoded to: the most that any of its outputs needs. */
 static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
 {
     uint32_t most = 1;
@@ -386,7 +387,7 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
     return most;
 }
 
-/* Bytes of pixels, of an output's size. */
+/* Return the layout of byte pixels of an output's size. */
 static struct pstk__row_layout resized_of(const struct pstk__output *o, uint32_t channels)
 {
     struct pstk__row_layout row = pstk__compile_pixels(channels);
@@ -394,7 +395,8 @@ static struct pstk__row_layout resized_of(const struct pstk__output *o, uint32_t
     return row;
 }
 
-/* Those of the prefix that colour. held: of each of them. Returns the channels then. */
+/* Make the passes of the ops in the prefix that colour. held: bytes of each pass. Returns the
+ * channels of their result. */
 static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_t held)
 {
     for (uint32_t j = 0; j < o->image.n_prefix; j++) {
@@ -411,7 +413,7 @@ static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_
     return channels;
 }
 
-/* The most that an output decodes of an image, turned or not. */
+/* Return the largest part that an output decodes of an image, turned or not. */
 static struct pstk__largest decoded_largest(const struct pstk__output *o,
                                             const struct pstk__image_bounds *b)
 {
@@ -423,8 +425,8 @@ static struct pstk__largest decoded_largest(const struct pstk__output *o,
         .width = w, .height = h, .n_pixels = area < b->max_pixels ? area : b->max_pixels};
 }
 
-/* Ops [n_prefix, end) change a picture whose view is `view`. The picture is held; its spare and the
- * scratch of the ops are given back. */
+/* Make the passes of ops [n_prefix, end), which change a picture whose view is `view`. The picture
+ * is held; its spare and the ops' scratch are given back. */
 static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
 {
     const struct pstk__canvas_bounds bounds =
@@ -444,7 +446,7 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
     o->passes[o->n_passes - 1].out = resized_of(o, o->image.channels);
 }
 
-/* The first ops, those on pixels: others finish, and then erase. */
+/* Return the number of leading ops that work on pixels; the rest finish, and then erase. */
 static uint32_t pixel_ops(const struct pstk__output *o)
 {
     uint32_t n = o->image.n_ops;
@@ -465,7 +467,7 @@ static int is_mixed(const struct pstk__plan *p, uint32_t i)
     return (pstk__plan_mixes(p) && p->mixing.image == i) || p->outputs[i].is_combined;
 }
 
-/* From rows as they are decoded to one row of the output, in bytes. */
+/* Make the passes from decoded rows to one row of the output, in bytes. */
 static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
 {
     const uint64_t held = pstk__image_row_size(
@@ -493,7 +495,7 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
         passes_picture(o, end, view);
 }
 
-/* From the field's bytes to the pixels of one row. */
+/* Make the passes from the field's bytes to the pixels of one row. */
 static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -520,7 +522,7 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     return 0;
 }
 
-/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It
+/* A device makes the fractions: then only a quarter or a half of the bytes is copied to it. It
  * neither erases nor mixes. */
 static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
@@ -538,7 +540,7 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return image_table(o, i, err);
 }
 
-/* A device makes the wider dtype: fewer bytes are copied there. Scalars are too few for that. */
+/* A device makes the wider dtype: fewer bytes are copied to it. Scalars are too few for that. */
 static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -569,7 +571,7 @@ int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return 0;
 }
 
-/* The picture's spare exists while its function runs. */
+/* The picture's spare is held only while its function runs. */
 static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -586,7 +588,7 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
 /* ---- one output ------------------------------------------------------------------------------ */
 
 static const struct {
-    uint32_t follows; /* 1: an image output */
+    uint32_t follows; /* 1: the kind follows an image output */
     int (*check)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
     int (*passes)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 } kinds[] = {

@@ -10,21 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
 
 /* ---- which image ----------------------------------------------------------------------------- */
 
-/* The name of the image field that the field belongs to, or "". */
+/* Return the name of the image field that the field belongs to, or "". */
 static const char *image_of(const struct pstk__plan *p, uint32_t i)
 {
     const int32_t of = p->source->schema.links.of[p->outputs[i].field];
     return of >= 0 ? p->source->schema.fields[of].name : "";
 }
 
-/* Whether output k is an image that output i may follow. */
+/* Return 1 if output k is an image that output i may follow. */
 static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
 {
     const int32_t of = p->source->schema.links.of[p->outputs[i].field];
@@ -32,7 +32,7 @@ static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
     return o->kind == PSTK_OUTPUT_IMAGE && (of < 0 || o->field == (uint32_t)of);
 }
 
-/* The names of the images that output i may follow, "a, b"; "none". */
+/* List the names of the images that output i may follow: "a, b"; "none". */
 static const char *names_of(const struct pstk__plan *p, uint32_t i, char text[200])
 {
     size_t length = 0;
@@ -121,9 +121,9 @@ int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* The passes of the image that move pixels, one PICTURE for all of those, which have equal scratch.
- * Those of a mask need no more memory: they have fewer channels. n_planes: bytes of a sample, which
- * are moved one after the other. */
+/* Make the passes of the image that move pixels, with one PICTURE pass for all of those, which have
+ * equal scratch. A mask's need no more memory, because it has fewer channels. n_planes: bytes of a
+ * sample, which are moved one after the other. */
 static void passes_moving(struct pstk__plan *p, struct pstk__output *o, uint32_t n_planes)
 {
     const struct pstk__output *image = &p->outputs[o->follow.image];
@@ -156,7 +156,7 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     (void)err;
     row.layout = PSTK_NHWC;
     row.channels = 1;
-    /* The drawn ops that move pixels, and the bytes of a row of samples, apart. */
+    /* The drawn ops that move pixels, and a row of each byte of the samples. */
     const uint64_t held = pstk__output_image_ops_size(image) + n_planes * ALIGN((uint64_t)w);
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                               .out = pstk__compile_pixels(1),
@@ -174,8 +174,8 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* Whether field f has a number for each box of output i: an array of one dimension on their axis.
- */
+/* Return 1 if field f has a number for each box of output i: an array of one dimension on their
+ * axis. */
 static int is_column(const struct pstk__plan *p, uint32_t i, uint32_t f)
 {
     const struct pstk_field *field = &p->source->schema.fields[f];
@@ -208,7 +208,7 @@ static int check_limits(const struct pstk_output *output, uint32_t i, struct pst
     return 0;
 }
 
-/* The fields that have a number for each box of output i, "a, b"; "none". */
+/* List the fields that have a number for each box of output i: "a, b"; "none". */
 static const char *columns_of(const struct pstk__plan *p, uint32_t i, char text[200])
 {
     const struct pstk__schema *schema = &p->source->schema;
@@ -276,7 +276,7 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* The name of the boxes field that output i goes with, as far as the schema says. */
+/* Return the name of the boxes field that output i belongs to, as far as the schema says. */
 static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk__schema *schema = &p->source->schema;
@@ -291,7 +291,7 @@ static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
     return found;
 }
 
-/* Set the boxes output that output i belongs to. */
+/* Set the boxes output that output i follows. */
 static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -339,7 +339,7 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return pstk__check_ragged(p, i, err);
 }
 
-/* Whether an op of a list looks at boxes: children cannot. */
+/* Return 1 if an op of the list looks at boxes; children cannot. */
 static uint32_t looks_at_boxes(const struct pstk__image_part *image)
 {
     uint32_t effects = 0;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_POINTS (1u << 24)                       /* of a row */
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define MAX_POINTS (1u << 24)                       /* the most points of a row */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
@@ -35,7 +35,7 @@ int pstk__compile_levels(struct pstk__plan *p, uint32_t i, uint32_t boxes_field)
     return rows[0] != 0;
 }
 
-/* Whether rows of output i may go with the boxes of output k. */
+/* Return 1 if rows of output i may be dropped with the boxes of output k. */
 static int fits(struct pstk__plan *p, uint32_t i, uint32_t k)
 {
     const struct pstk__output *boxes = &p->outputs[k];
@@ -73,8 +73,8 @@ static int find_named(struct pstk__plan *p, uint32_t i, const char *name, struct
                 name);
 }
 
-/* Find the boxes output with whose boxes rows of output i are dropped, if there is one. All outputs
- * are checked. */
+/* Find the boxes output whose dropped boxes drop rows of output i, if there is one. All outputs are
+ * checked. */
 static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile_settings: which outputs use which members of their settings. */
+/* compile_settings: the members of the settings that each kind of output uses. */
 #include "sample/compile.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 /* ---- who uses what --------------------------------------------------------------------------- */
 
 #define BIT(kind) (1u << PSTK_OUTPUT_##kind)
-#define PROCESSES 1u /* a callback that has processes: there is no kind 0 */
+#define PROCESSES 1u /* bit of a callback that has processes: there is no kind 0 */
 #define PIXELS (BIT(IMAGE) | BIT(CALLBACK))
 #define POINTS (BIT(KEYPOINTS) | BIT(POLYGONS))
 #define RAGGED (BIT(BYTES) | BIT(RAGGED) | BIT(BOXES) | BIT(PER_BOX) | POINTS)
@@ -23,13 +23,13 @@ enum type { U32, U64, I64, F64, POINTER, TEXT };
 
 /* A member of the settings that some outputs do not use. */
 struct setting {
-    const char *name; /* in messages; NULL: `refusal` is the whole message */
+    const char *name; /* name in messages; NULL: `refusal` is the whole message */
     uint16_t offset;
     uint8_t type;        /* enum type */
-    uint32_t users;      /* bits of kinds, PROCESSES: others must leave it 0 or NULL */
-    const char *refusal; /* of others */
-    uint64_t most;       /* of users; 0: the check of the kind knows */
-    const char *range;   /* refusal of users that exceed it */
+    uint32_t users;      /* bits of kinds, and PROCESSES; for others it must be 0 or NULL */
+    const char *refusal; /* message of outputs that are not users */
+    uint64_t most;       /* largest value of users; 0: the check of the kind has the limit */
+    const char *range;   /* message of users that exceed it */
 };
 
 /* Refusals that name several members. */
@@ -51,7 +51,7 @@ static const char of_keypoints[] =
 
 #define AT(member) offsetof(struct pstk_output, member)
 
-/* The first that is wrong is reported. */
+/* The first wrong member is reported. */
 static const struct setting settings[] = {
     {"n_ops", AT(image.n_ops), U32, PIXELS,
      "must be 0, because operations apply to image outputs and callbacks only"},
@@ -94,7 +94,7 @@ static const struct setting settings[] = {
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
-/* The member's number; of a fraction or a pointer 1, or 0 where it is 0 or NULL. */
+/* Return the member's number; for a fraction or a pointer 1, or 0 if it is 0 or NULL. */
 static uint64_t number_of(const struct setting *s, const struct pstk_output *output)
 {
     const uint8_t *at = (const uint8_t *)output + s->offset;

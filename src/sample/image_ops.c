@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_ops.h"
 
-/* EXIF 2.3, tag 0x0112. */
+/* The turns of EXIF 2.3, tag 0x0112. */
 static const struct pstk__turn turns[9] = {
     [1] = {0, 0, 0}, [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1},
     [5] = {1, 0, 0}, [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
@@ -12,7 +12,7 @@ static int erases(const struct pstk_op *op)
     return (pstk__op_entry(op->kind)->effects & PSTK__ERASES) != 0;
 }
 
-/* Begin with boxes of the image as coded: a place in it is mirrored, then swapped. */
+/* Take boxes of the image as coded and turn them upright: mirror their positions, then swap. */
 static void begin_boxes(const struct pstk__image_ops *image_ops, struct pstk__boxes *boxes)
 {
     const struct pstk__turn turn = image_ops->turn;
@@ -41,7 +41,7 @@ void pstk__image_ops_move_boxes(const struct pstk__image_ops *image_ops, struct 
         .width = image_ops->width, .height = image_ops->height, .channels = 1};
     begin_boxes(image_ops, boxes);
     for (uint32_t k = 0; k < image_ops->n_prefix + image_ops->n_changes;
-         k += 1 + image_ops->ops[k].n_children) { /* not the chains of a MIX */
+         k += 1 + image_ops->ops[k].n_children) { /* skip the chains of a MIX */
         pstk__boxes_move(boxes, &image_ops->ops[k], &view);
         view = pstk__op_view(&image_ops->ops[k], &view);
     }

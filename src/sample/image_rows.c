@@ -8,15 +8,15 @@
 
 #include <string.h>
 
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
 
 /* ---- geometry -------------------------------------------------------------------------------- */
 
-/* The part of the resized image that the crop rectangle shows. It may reach outside, and, where one
- * centre crop pads and the next cuts, even miss it by the rounding of both. */
+/* The part of the resized image that the crop rectangle shows. The rectangle may reach outside. If
+ * one centre crop pads and the next cuts, it may even miss the image by the rounding of both. */
 struct pane {
-    struct pstk__box inside; /* of the resized image; empty: the crop rectangle misses it */
-    uint32_t left, top;      /* of the output: where `inside` begins, before mirroring */
+    struct pstk__box inside; /* part of the resized image; empty: the crop rectangle misses it */
+    uint32_t left, top;      /* position of `inside` in the output, before mirroring */
 };
 
 static uint32_t clip(int64_t begin, uint32_t size, uint32_t limit, uint32_t *offset,
@@ -38,7 +38,7 @@ static struct pane pane_of(const struct pstk__geometry *g)
     return pane;
 }
 
-/* An upright box in the coordinates of the image as coded. */
+/* Return an upright box in the coordinates of the image as coded. */
 static struct pstk__box coded_box(const struct pstk__box *b, struct pstk__turn turn,
                                   const struct pstk__image_info *info)
 {
@@ -80,7 +80,7 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
 
 /* ---- where a row goes ------------------------------------------------------------------------ */
 
-/* How resized rows of `width` pixels of the output are finished. */
+/* Return how to finish resized rows of `width` pixels of the output. */
 static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip, uint32_t width)
 {
     const struct pstk__row_layout *row = pstk__output_finished(o);
@@ -94,14 +94,14 @@ static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip
                                  .affine = &o->image.line};
 }
 
-/* Bytes from one pixel of the output to the next. */
+/* Return the bytes from one pixel of the output to the next. */
 static uint64_t pixel_step(const struct pstk__output *o)
 {
     const struct pstk__row_layout *row = pstk__output_finished(o);
     return pstk_dtype_size(row->dtype) * (row->layout == PSTK_NCHW ? 1 : row->channels);
 }
 
-/* An output's row, and what of the image it shows. */
+/* An output's row, and the part of the image that it shows. */
 struct shown {
     const struct pstk__output *o;
     uint8_t *out;
@@ -109,8 +109,8 @@ struct shown {
     struct pane pane;
 };
 
-/* Fill the output with the colour of padding, which is normalised like any pixel; the black of RGBA
- * is transparent, as what Pillow pads with. Ops that colour leave black as it is. */
+/* Fill the output with the colour of padding, which is normalised like any pixel. The black of RGBA
+ * is transparent, as Pillow pads. Ops that colour do not change the padding. */
 static int pad(struct pstk__image_rows *rows, const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
@@ -134,7 +134,7 @@ uint64_t pstk__image_row_size(uint32_t max_width)
     return ALIGN((uint64_t)PSTK__MAX_CHANNELS * max_width);
 }
 
-/* The passes [begin, end) of an output that convert or colour, for rows of this width. */
+/* Set up the passes [begin, end) of an output that convert or colour, for rows of this width. */
 static int recolour_begin(struct pstk__recolour *recolour, struct pstk__arena *arena,
                           const struct pstk__pass *begin, const struct pstk__pass *end,
                           uint32_t width)
@@ -152,7 +152,7 @@ static int recolour_begin(struct pstk__recolour *recolour, struct pstk__arena *a
     return recolour->rows ? 0 : PSTK_ENOMEM;
 }
 
-/* One row of n_pixels through all of them. Returns the row that the last gives. */
+/* Pass one row of n_pixels through all passes. Returns the row of the last pass. */
 static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *row,
                                uint32_t n_pixels)
 {
@@ -170,14 +170,14 @@ static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *ro
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* Whether tables of the last ops become part of the output's table. */
+/* Return 1 if tables of the last ops become part of the output's table. */
 static int folds(const struct pstk__image_rows *rows, const struct pstk__finish *finish)
 {
     const struct pstk__pixel_kernels *kernels = rows->plan->kernels.pixel;
     return finish->dtype != PSTK_U8 && !(kernels->prefers_affine && finish->affine->exact);
 }
 
-/* Fold the table that waits in the canvas into the one of the output. */
+/* Fold the table that the canvas has not applied into that of the output. */
 static int fold(struct pstk__finish *finish, const struct pstk__canvas *canvas)
 {
     void *folded = pstk__arena_get(canvas->arena, PSTK__COLOUR_TABLE_SIZE);
@@ -236,8 +236,8 @@ static int picture_give(const struct pstk__image_rows *rows, const struct pstk__
     return rows->give(rows->user, row->output, picture);
 }
 
-/* Change the picture by the ops that wait, and write the output's row. Nothing where the resize
- * writes the row. */
+/* Change the picture by its ops, and write the output's row. Does nothing if the resize writes the
+ * row. */
 static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
     if (row->output->image.canvas_room == 0)
@@ -264,7 +264,7 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
     return rc;
 }
 
-/* Finish the output's row, whose pixels are all there. */
+/* Finish the output's row, whose pixels are complete. */
 static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
     const struct pstk__finish finish = finish_of(row->output, 0, row->output->image.width);
@@ -276,7 +276,7 @@ static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
-/* Memory for the part of the image that will be turned. */
+/* Get memory for the part of the image that will be turned. */
 static int turn_begin(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
     const struct pstk__box *box = &row->box;
@@ -297,8 +297,8 @@ uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t
            ALIGN((uint64_t)channels * bounds->max_side);
 }
 
-/* Where the pane's first row goes in an output or a picture, and how far it is to the next: rows of
- * a vertical flip are written from the bottom upwards. */
+/* The position of the pane's first row in an output or a picture, and the direction of the next:
+ * rows of a vertical flip are written from the bottom upwards. */
 struct position {
     uint64_t left, top; /* pixels */
     int32_t down;       /* 1, or -1: upwards */
@@ -313,7 +313,7 @@ static struct position position_of(const struct shown *shown, uint32_t width, ui
                              .down = g->flip_vertical ? -1 : 1};
 }
 
-/* The resize of the pane, to its position in the output. */
+/* Begin the resize of the pane to its position in the output. */
 static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_row *row,
                             const struct shown *shown)
 {
@@ -337,7 +337,7 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* The resize of the pane, to its position in the picture. */
+/* Begin the resize of the pane to its position in the picture. */
 static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_row *row,
                              const struct shown *shown)
 {
@@ -365,7 +365,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* With a row of padding, see pad. Turned images may have width and height swapped. */
+/* This includes a row of padding, see pad. Turned images may have width and height swapped. */
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
                                  uint32_t channels)
 {
@@ -392,7 +392,7 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
     rows->n = 0;
 }
 
-/* 1: the crop rectangle shows more than the image has. */
+/* Return 1 if the crop rectangle shows more than the image has. */
 static int reaches_outside(const struct shown *shown)
 {
     const struct pstk__box *inside = &shown->pane.inside;
@@ -408,9 +408,9 @@ static void picture_fill(const struct pstk__picture *picture, const uint8_t fill
         pstk__fill_pixels(picture->pixels + y * stride, picture->width, fill, picture->channels);
 }
 
-/* Bytes of the largest picture that the ops make of the crop rectangle, at most those that all
- * samples have room for: pictures of usual images lie close together, so that their pages stay in
- * the arena. */
+/* Return the bytes of the largest picture that the ops make of the crop rectangle, at most the
+ * bytes that all samples have room for. Pictures of usual images then lie close together, and their
+ * pages stay in the arena. */
 static uint64_t picture_room(const struct pstk__image_row *row)
 {
     const struct pstk_op *changes = row->changes;
@@ -426,7 +426,7 @@ static uint64_t picture_room(const struct pstk__image_row *row)
     return most < row->output->image.canvas_room ? most : row->output->image.canvas_room;
 }
 
-/* Memory for the picture that ops will change, filled where the image does not reach. */
+/* Get memory for the picture that ops will change, and fill it where the image does not reach. */
 static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
                          const struct shown *shown)
 {
@@ -444,7 +444,7 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
     return 0;
 }
 
-/* The ops that will change the picture, after what of them the geometry can do. */
+/* Set the ops that will change the picture, without those that the geometry takes over. */
 static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
                          struct pstk__geometry *g)
 {
@@ -499,7 +499,8 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
         memset(shown.geometry.fill, source->fill, sizeof shown.geometry.fill);
     if (row->crop)
         write_crop(row->crop, &shown.geometry, image_ops);
-    if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */
+    if (pstk__output_has_flips(
+            o)) { /* the device mirrors the row, unless a picture is mirrored here */
         *row->flip = o->image.canvas_room == 0 && shown.geometry.flip;
         shown.geometry.flip = o->image.canvas_room == 0 ? 0 : shown.geometry.flip;
     }
@@ -521,7 +522,7 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The next n upright rows. */
+/* Push the next n upright rows into the resize. */
 static void resize_rows(struct pstk__image_row *row, const uint8_t *pixels, uint64_t stride,
                         uint32_t n)
 {
@@ -532,7 +533,7 @@ static void resize_rows(struct pstk__image_row *row, const uint8_t *pixels, uint
         pstk__resize_rows(&row->resize, recolour(&row->before, pixels, width), 0, 1);
 }
 
-/* The next n rows of an output's box. */
+/* Take the next n rows of an output's box. */
 static void take(struct pstk__image_row *row, const uint8_t *pixels, uint64_t stride, uint32_t n,
                  uint32_t channels)
 {
@@ -563,8 +564,8 @@ void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, u
     rows->n_taken += n_rows;
 }
 
-/* Upright row y of the collected box. In the box, as in the image, an upright (x, y) is swapped,
- * then mirrored. Inlined with constants, so that a pixel is copied at once. */
+/* Turn upright row y of the collected box. In the box, as in the image, an upright (x, y) is
+ * swapped, then mirrored. Inlined with constants, so that a pixel is copied at once. */
 static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t width,
                             uint32_t channels)
 {
@@ -579,7 +580,7 @@ static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t wi
     }
 }
 
-/* Push the collected box upright. */
+/* Push the upright rows of the collected box. */
 static void turn_rows(struct pstk__image_row *row, uint32_t channels)
 {
     const uint32_t width = row->image_ops->turn.swap ? row->box.height : row->box.width;
@@ -612,7 +613,7 @@ void pstk__image_rows_whole(struct pstk__image_rows *rows, const struct pstk__im
     rows->n_taken = 0;
 }
 
-/* Find the box to decode. */
+/* Find the box to decode: the smallest that contains all parts. */
 static void find_box(struct pstk__image_rows *rows)
 {
     struct pstk__box u = rows->rows[0].box;
@@ -630,7 +631,7 @@ static void find_box(struct pstk__image_rows *rows)
     rows->n_taken = 0;
 }
 
-/* Begin the rows again that wait for the decoder; what ops drew stays. */
+/* Begin again the rows that wait for the decoder; the drawn ops stay the same. */
 static int begin_again(struct pstk__image_rows *rows)
 {
     const uint32_t n = rows->n;

@@ -3,15 +3,15 @@
 
 #include "sample/multi_size.h"
 
-#define ALIGN 256u /* DLPack's; more than a cache line, the widest vector, a kernel's load */
+#define ALIGN 256u /* DLPack's; at least a cache line, the widest vector, a kernel's load */
 
-/* a + b, or UINT64_MAX. */
+/* Return a + b, at most UINT64_MAX. */
 static uint64_t sum(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* a * b, or UINT64_MAX. */
+/* Return a * b, at most UINT64_MAX. */
 static uint64_t product(uint64_t a, uint64_t b)
 {
     return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
@@ -22,14 +22,14 @@ static uint64_t aligned(uint64_t size)
     return size > UINT64_MAX - ALIGN ? UINT64_MAX : (size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Every row of a batch can be bad: each has a report in small batches; in others the first ones
- * have, and one more gives the number of the rest. */
+/* Return the most reports of a batch, whose rows can all be bad. In small batches each row has a
+ * report. In others the first bad rows have one, and one more counts the rest. */
 static uint32_t max_reports(uint32_t batch_size)
 {
     return batch_size <= PSTK_MAX_REPORTS ? batch_size : PSTK_MAX_REPORTS + 1;
 }
 
-/* The next `n` elements of `size` bytes; returns where they begin. */
+/* Put the next `n` elements of `size` bytes. Returns their offset. */
 static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
 {
     const uint64_t begin = *end;
@@ -58,7 +58,7 @@ uint64_t pstk__layout_device_memory(const struct pstk__layout *layout, uint32_t 
     return sum(product(n_slots, layout->device_size), product(PSTK__LOADS, layout->arrival_size));
 }
 
-/* The dense rows that are deferred, or those that are not. */
+/* Put the dense rows that are deferred, or those that are not. */
 static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan, uint64_t b,
                       int deferred, uint64_t *end)
 {
@@ -69,14 +69,14 @@ static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan
     }
 }
 
-/* The most bytes of a row that a mosaic is made of. */
+/* Return the largest size in bytes of a row that a mosaic combines. */
 static uint64_t written_size(const struct pstk__plan *plan, uint32_t i)
 {
     return pstk__output_is_ragged(&plan->outputs[i]) ? pstk__output_written_size(&plan->outputs[i])
                                                      : pstk__multi_size_row_size(plan, i);
 }
 
-/* The host's arrays, of b rows. */
+/* Lay out the host's arrays, of b rows. */
 static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *plan, uint32_t b,
                          uint32_t report_crops, uint32_t with_reports)
 {
@@ -108,7 +108,7 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
     layout->places = put(&end, plan->has_budget ? b : 0, sizeof(uint64_t));
     for (uint32_t i = 0; i < n; i++)
         layout->inputs[i] = put(&end, b, plan->outputs[i].callback.input.size);
-    /* Ragged rows are written a whole row_size apart, then moved together. */
+    /* Ragged rows are written row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))
             layout->rows[i] = put(&end, b, pstk__output_rows(&plan->outputs[i])->row_size);

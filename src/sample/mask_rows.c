@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Set the drawn ops that move pixels, all by the nearest one. */
+/* Set the drawn ops that move pixels, all with the nearest filter. */
 static int image_ops_init(struct pstk__image_ops *own, struct pstk__arena *arena,
                           const struct pstk__image_ops *image_ops)
 {
@@ -18,7 +18,7 @@ static int image_ops_init(struct pstk__image_ops *own, struct pstk__arena *arena
     if (!own->ops)
         return PSTK_ENOMEM;
     for (uint32_t k = 0; k < n;
-         k += 1 + image_ops->ops[k].n_children) { /* not the chains of a MIX */
+         k += 1 + image_ops->ops[k].n_children) { /* skip the chains of a MIX */
         const struct pstk__op_entry *entry = pstk__op_entry(image_ops->ops[k].kind);
         struct pstk_op *op = &own->ops[own->n_prefix + own->n_changes];
         if (!entry->move)
@@ -59,7 +59,7 @@ static int begin(struct pstk__mask_rows *rows, const struct pstk__plan *plan,
     return rc;
 }
 
-/* The next rows of the mask: a pstk__row_sink.rows. */
+/* Take the next rows of the mask: a pstk__row_sink.rows. */
 static void take(void *user, const uint8_t *samples, uint64_t stride, uint32_t n_rows)
 {
     struct pstk__mask_rows *rows = user;
@@ -96,7 +96,7 @@ static int decode(struct pstk__mask_rows *rows, struct pstk__arena *arena,
 
 #define CHUNK 256u /* samples */
 
-/* Write n elements of the samples whose bytes are in the planes. */
+/* Write n elements from samples whose bytes are in the planes. */
 static void widen(void *out, uint32_t dtype, uint8_t *const planes[2], uint64_t n)
 {
     const uint32_t size = pstk_dtype_size(dtype);

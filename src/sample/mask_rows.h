@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mask_rows: a mask that follows an image output. What was drawn for the image moves the mask's
- * samples, by the nearest one, whatever the filters are. The bytes of 16-bit samples are moved one
- * after the other. Used by one worker; all memory comes from its arena.
+ * mask_rows: a mask that follows an image output. The ops drawn for the image move the mask's
+ * samples, always to the nearest one, whatever the filters are. The bytes of 16-bit samples are
+ * moved one after the other. Used by one worker; all memory comes from its arena.
  */
 #ifndef PSTK_MASK_ROWS_H
 #define PSTK_MASK_ROWS_H
@@ -10,10 +10,10 @@
 #include "sample/image_rows.h"
 
 struct pstk__mask_rows {
-    struct pstk__image_rows planes[2]; /* of the bytes of a sample, the lower one first */
-    uint32_t n_planes;                 /* 2: of 16-bit samples, or for a fill of 16 bits */
+    struct pstk__image_rows planes[2]; /* of each byte of a sample, the lower first */
+    uint32_t n_planes;                 /* 2 for 16-bit samples, or for a fill of 16 bits */
     uint32_t sample_size;              /* bytes */
-    struct pstk__image_ops image_ops;  /* its ops: those that move pixels; arena */
+    struct pstk__image_ops image_ops;  /* the drawn ops that move pixels; arena */
     uint32_t fill;
     uint8_t *split[2]; /* a row of each plane; arena */
 };
@@ -23,12 +23,11 @@ struct pstk__mask_source {
     const void *data; /* plain bytes */
     uint64_t size;
     const struct pstk__image_info *info;
-    const struct pstk__image_ops *image_ops; /* for the image that it follows */
+    const struct pstk__image_ops *image_ops; /* drawn for the image that the mask follows */
 };
 
-/* Write the row of an output. EBADMSG: the file is damaged, or has samples of 16 bits that the
- * output's dtype does not hold: err says which. ENOMEM, EFBIG, EINVAL: as of image rows, without
- * err. */
+/* Write the row of an output. EBADMSG: the file is damaged, or has 16-bit samples that the output's
+ * dtype does not hold: err says which. ENOMEM, EFBIG, EINVAL: as for image rows, without err. */
 int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan *plan,
                           struct pstk__arena *arena, const struct pstk__output *o,
                           const struct pstk__mask_source *source, void *out,

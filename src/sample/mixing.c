@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mixing: what the settings' mix needs of the outputs, and the outputs that it adds. */
+/* mixing: the outputs that the settings' mix needs, and the outputs that it adds. */
 #include "sample/plan.h"
 
 #include "base/cast.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_ADDED 2u /* by PSTK_MIX_PAIRS */
+#define N_ADDED 2u /* outputs that PSTK_MIX_PAIRS adds */
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, "mix." fmt, ##__VA_ARGS__)
 
@@ -162,6 +162,6 @@ int pstk__mixing_compile(struct pstk__plan *p, uint32_t n, struct pstk_error *er
         r = add(p, n, "_partner", p->outputs[mixing->label].dtype, err);
     if (r == 0 && mixing->settings.targets == PSTK_MIX_PAIRS)
         r = add(p, n + 1, "_lambda", PSTK_F32, err);
-    mixing->settings.image = mixing->settings.label = NULL; /* the caller's */
+    mixing->settings.image = mixing->settings.label = NULL; /* they point to the caller's memory */
     return r;
 }

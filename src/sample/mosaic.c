@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic: which outputs a mosaic combines, and the room that their rows take. */
+/* mosaic: the outputs that a mosaic combines, and the sizes of their rows. */
 #include "sample/plan.h"
 
 #include "base/error.h"
@@ -39,7 +39,7 @@ void pstk__mosaic_find(struct pstk__plan *p, uint32_t i)
 
 /* ---- once all outputs are checked ------------------------------------------------------------ */
 
-/* Whether output i follows the image, itself or as what goes with boxes. */
+/* Return 1 if output i follows the image, itself or through boxes. */
 static int follows(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk__output *o = &p->outputs[i];
@@ -48,7 +48,8 @@ static int follows(const struct pstk__plan *p, uint32_t i)
     return pstk__output_follows(o->kind) && o->follow.image == p->mosaic.image;
 }
 
-/* Boxes are kept as they were moved, each in double precision and whole. */
+/* Return the bytes of a row as workers write it: boxes are moved boxes, in double precision and
+ * whole. */
 static uint64_t written_size(const struct pstk__output *o)
 {
     if (o->kind == PSTK_OUTPUT_BOXES)
@@ -57,7 +58,7 @@ static uint64_t written_size(const struct pstk__output *o)
     return o->ragged.max_size;
 }
 
-/* A row may have all boxes of four. */
+/* Grow the row of output i: it may have all boxes of four. */
 static int grow(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -125,6 +126,6 @@ int pstk__mosaic_combine(struct pstk__plan *p, uint32_t n, struct pstk_error *er
     for (uint32_t i = 0; i < n && r == 0; i++)
         if (i == p->mosaic.image || follows(p, i))
             r = combine(p, i, err);
-    p->mosaic.settings.image = NULL; /* the caller's */
+    p->mosaic.settings.image = NULL; /* it points to the caller's memory */
     return r;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_DRAWS (UINT32_MAX - 3) /* the `data_set` of these draws: no sample's have it */
+#define SIZE_DRAWS (UINT32_MAX - 3) /* the `data_set` of these draws; no sample uses it */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]." fmt, i, ##__VA_ARGS__)
@@ -74,7 +74,7 @@ static int check_members(const struct pstk_output *output, uint32_t i, struct ps
     return 0;
 }
 
-/* One draw serves all outputs: they have as many sizes, for as long. */
+/* Check that output i has as many sizes, for as many batches, as others: one draw serves all. */
 static int check_equal(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     const struct pstk_output *output = &p->outputs[i].settings;
@@ -134,7 +134,7 @@ void pstk__multi_size_locate(const struct pstk__plan *p, struct pstk_error *err)
     const struct pstk_error inner = *err;
     const int found = sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0;
     const char *member = inner.message + begin;
-    /* Once a list is chosen, its members are those of the output. */
+    /* Once a list is chosen, the output's `ops` are its members. */
     const int is_chosen = found && i < p->n_outputs && p->outputs[i].settings.image.n_sizes > 0 &&
                           !p->outputs[i].settings.image.size_ops;
     if (is_chosen && (strncmp(member, "ops", 3) == 0 || strncmp(member, "n_ops", 5) == 0))
@@ -144,7 +144,7 @@ void pstk__multi_size_locate(const struct pstk__plan *p, struct pstk_error *err)
                    p->size_index);
 }
 
-/* Check that a batch of this size has the types of those of size 0. */
+/* Check that a batch of this size has the same types as one of size 0. */
 static int check_alike(const struct pstk__plan *p, const struct pstk__plan *other,
                        struct pstk_error *err)
 {
@@ -168,7 +168,7 @@ static int check_alike(const struct pstk__plan *p, const struct pstk__plan *othe
     return 0;
 }
 
-/* What a worker keeps of a sample, and its scratch, fit every size. */
+/* Widen the memory that a worker keeps for a sample, and its scratch, to every size. */
 static void widen(struct pstk__plan *p)
 {
     uint64_t most = 0;
@@ -220,7 +220,7 @@ void pstk__multi_size_close(struct pstk__plan *p)
     for (uint32_t v = 1; v < p->n_sizes; v++) {
         struct pstk__plan *other = p->others[v - 1];
         for (uint32_t i = 0; other && i < p->n_outputs; i++)
-            other->outputs[i].callback.pool = NULL; /* of p */
+            other->outputs[i].callback.pool = NULL; /* owned by p */
         pstk__plan_close(other);
     }
 }

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define AT_ONCE (1u << 17) /* values of a read, which opens a file of the column: 1 MiB */
+#define AT_ONCE (1u << 17) /* values of one read, which opens a file of the column: 1 MiB */
 
 static const struct pstk_field *field_of(const struct pstk__plan *p, uint32_t i)
 {
     return &p->source->schema.fields[p->outputs[i].field];
 }
 
-/* Return the number of the column that has the values of the field; -1: there is none. */
+/* Return the number of the column that holds the values of the field, or -1. */
 static int64_t find_column(const struct pstk__source *source, uint32_t field)
 {
     struct pstk_column_info info;
@@ -40,7 +40,7 @@ static int refuse(const struct pstk__plan *p, uint32_t i, const char *why, struc
                       pstk_dtype_name(p->outputs[i].dtype), why, pstk_dtype_name(field->dtype));
 }
 
-/* Return the word and the path for a data set of a mixture: " in PATH". "": it is the only one. */
+/* Return the word and the path for a data set of a mixture: " in PATH". "": the only data set. */
 static const char *name_part(const struct pstk__plan *p, const struct pstk__source *source,
                              const char *word, char text[320])
 {

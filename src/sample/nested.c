@@ -3,7 +3,7 @@
 
 #include "record/coordinates.h"
 
-/* Count n items of a level; below the last level of lengths are the items themselves. */
+/* Count n items of a level; the items themselves lie below the last level of lengths. */
 static int count(struct pstk__nested *nested, uint32_t level, uint64_t n, int is_left)
 {
     if (level >= nested->n_levels || level >= PSTK__MAX_LEVELS) {

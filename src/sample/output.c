@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output: the constructors of outputs. Pure; plan.c checks what they are given. */
+/* output: the constructors of outputs. Pure; plan.c checks their arguments. */
 #include <penstock/penstock.h>
 
 struct pstk_output pstk_output_image(const char *field, const struct pstk_op *ops, uint32_t n_ops,

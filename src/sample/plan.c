@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
-#define MAX_OPS 64u                                 /* of one list, and children of one */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
+#define MAX_OPS 64u                                 /* ops of one list, and children of one op */
 #define NAMES_SIZE 400                              /* bytes of the list of fields in a message */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
@@ -21,9 +21,8 @@
  */
 
 /*
- * Copy an element that is `size` bytes in the caller's header into ours: members that the caller's
- * lacks become 0. Returns 0 when the caller's is newer and sets a member that this version does not
- * know.
+ * Copy an element that has `size` bytes in the caller's header; members that it lacks become 0.
+ * Returns 0 if the caller's header is newer and sets a member that this version does not know.
  */
 static int element_copy(void *out, size_t out_size, const void *in, size_t size)
 {
@@ -36,7 +35,7 @@ static int element_copy(void *out, size_t out_size, const void *in, size_t size)
     return 1;
 }
 
-/* Children that ops_copy_list made. */
+/* Return the children that ops_copy_list made. */
 static struct pstk_op *owned_children(const struct pstk_op *op)
 {
     return (struct pstk_op *)(uintptr_t)op->children;
@@ -157,7 +156,7 @@ static int field_find(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* Outputs of one field are chained, so that it is checked and decoded once. */
+/* Chain outputs of one field, so that it is checked and decoded once. */
 static void field_chain(struct pstk__plan *p, uint32_t i)
 {
     p->outputs[i].is_first = 1;
@@ -204,8 +203,8 @@ void pstk__output_names(const struct pstk__plan *p, uint32_t n, uint32_t kind,
 /* ---- what follows from the passes -------------------------------------------------------------
  */
 
-/* Memory for the passes of the field that output i is the first to read. Its plain bytes exist
- * once; the next pass reuses memory that a pass gives back. */
+/* Return the memory of the passes of the field that output i is the first to read. The field's
+ * plain bytes exist once; the next pass reuses memory that a pass gives back. */
 static uint64_t field_size(const struct pstk__plan *p, uint32_t i)
 {
     uint64_t held = 0, plain = 0, scratch = 0;
@@ -223,8 +222,8 @@ static uint64_t field_size(const struct pstk__plan *p, uint32_t i)
     return plain + held + scratch;
 }
 
-/* Arena bytes of a worker: its decompressor, what is drawn and kept for all outputs, and the most
- * that one field takes: fields are worked on one after the other. */
+/* Add up a worker's arena: its decompressor, what it draws and keeps for all outputs, and the most
+ * that one field takes, because a worker works on one field at a time. */
 uint64_t pstk__plan_scratch(const struct pstk__plan *p)
 {
     uint64_t most = 0, kept = 0;
@@ -237,7 +236,7 @@ uint64_t pstk__plan_scratch(const struct pstk__plan *p)
     return ALIGN(pstk__decoder_size()) + kept + most;
 }
 
-/* 1: a field that lies outside of the head is read by this output alone, which copies it. */
+/* Return 1 if this output alone reads a field outside of the head, and copies it. */
 static uint8_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
 {
     return o->is_first && o->next == p->n_outputs && !pstk__output_follows(o->kind) &&
@@ -245,8 +244,8 @@ static uint8_t is_lone_copy(const struct pstk__plan *p, const struct pstk__outpu
            o->passes[o->n_worker_passes - 1].what == PSTK__PASS_COPY;
 }
 
-/* When the field that output i is the first to read is worked on: ops look at boxes, and all else
- * follows images. */
+/* Return the rank in the order of work of the field that output i is the first to read: ops look at
+ * boxes, and all others follow images. */
 static uint32_t rank_of(const struct pstk__plan *p, uint32_t i)
 {
     const uint32_t kind = p->source->schema.fields[p->outputs[i].field].kind;
@@ -266,7 +265,7 @@ static void order_fields(struct pstk__plan *p)
 /* ---- plan -------------------------------------------------------------------------------------
  */
 
-/* 1: no member is set that only a later version will have. */
+/* Return 1 if no member is set that only a later version has. */
 static int has_empty_room(const struct pstk_output *output)
 {
     const uint64_t *const rooms[] = {output->image.reserved, output->callback.reserved,
@@ -313,7 +312,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
     return 0;
 }
 
-/* Add the name of the output to an error: users give names, not numbers. */
+/* Add the name of the output to an error, because users know names, not numbers. */
 static int fail_named(const struct pstk__output *o, int rc, struct pstk_error *err)
 {
     if (!err || err->size < sizeof *err || o->settings.name != o->name)
@@ -340,7 +339,7 @@ static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
     return 0;
 }
 
-/* Call a function for those of the first n outputs that follow an image, or for the others. */
+/* Call a function for the first n outputs that follow an image, or for those that do not. */
 static int each_output(struct pstk__plan *p, uint32_t n, int follows,
                        int (*call)(struct pstk__plan *p, uint32_t i, struct pstk_error *err),
                        struct pstk_error *err)

@@ -3,13 +3,13 @@
 
 #include "record/coordinates.h"
 
-#define CHUNK 64u /* points that are moved together */
+#define CHUNK 64u /* points moved together */
 
-/* What is the same for all points of a sample. */
+/* The values that all points of a sample share. */
 struct moving {
     const struct pstk__points_source *source;
     const struct pstk__output *o;
-    double in[2], out[2]; /* pixels of one unit of x and y, stored and written */
+    double in[2], out[2]; /* pixels in one unit of x and y, as stored and as written */
     double shift;         /* from stored pixels to those of the library */
     int mirrors;
 };
@@ -41,7 +41,7 @@ static void write_point(const struct moving *m, const struct pstk__point *p, dou
     out[2] = (float)visibility;
 }
 
-/* Points [first, first + n) of a row whose numbers begin at `data`. */
+/* Write points [first, first + n) of a row whose numbers begin at `data`. */
 static void write_chunk(const struct moving *m, const uint8_t *data, uint32_t first, uint32_t n,
                         float *row)
 {

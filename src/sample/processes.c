@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processes: those that make rows, of all outputs of a plan, and what they are given of whole
- * batches. */
+/* processes: the processes that make rows, for all outputs of a plan, and the rows of whole batches
+ * that they take. */
 #include "sample/plan.h"
 
 #include "base/error.h"
@@ -81,7 +81,7 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* 1: no output before it has the same processes. */
+/* Return 1 if no output before it has the same processes. */
 static int is_first(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk_processes *processes = p->outputs[i].settings.callback.processes;
@@ -103,7 +103,7 @@ void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_a
     }
 }
 
-/* Bytes that an output gives to a process at a time, at most. */
+/* Return the most bytes that an output gives to a process at a time. */
 static uint64_t data_size(const struct pstk__plan *p, const struct pstk__output *o)
 {
     if (o->settings.callback.batched)
@@ -116,7 +116,7 @@ static uint64_t rows_size(const struct pstk__plan *p, const struct pstk__output 
     return pstk__output_rows(o)->row_size * (o->settings.callback.batched ? p->batch_size : 1);
 }
 
-/* "output 'x'", "outputs 'x', 'y'": those that have these processes, as far as there is room. */
+/* Name the outputs that have these processes, as many as fit: "output 'x'", "outputs 'x', 'y'". */
 static void name_members(const struct pstk__plan *p, const struct pstk_processes *processes,
                          char *text, size_t size)
 {
@@ -132,7 +132,7 @@ static void name_members(const struct pstk__plan *p, const struct pstk_processes
     snprintf(text, size, "output%s %s", n > 1 ? "s" : "", names);
 }
 
-/* Open the processes of output i, and of all that share them. */
+/* Open the processes of output i, and of all outputs that share them. */
 static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct pstk_error *err)
 {
     const struct pstk_processes *processes = p->outputs[i].settings.callback.processes;
@@ -156,7 +156,7 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
     for (uint32_t k = i; k < p->n_outputs; k++)
         if (p->outputs[k].settings.callback.processes == processes) {
             p->outputs[k].callback.pool = *pool;
-            p->outputs[k].settings.callback.processes = NULL; /* the caller's */
+            p->outputs[k].settings.callback.processes = NULL; /* it points to the caller's memory */
         }
     return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample: a worker's stage. Field by field: check, decompress, then every output that reads it. */
+/* sample: a worker's stage. Field by field: check, decompress, make every output that reads it. */
 #include "sample/sample.h"
 
 #include "base/cast.h"
@@ -26,20 +26,20 @@
 #include <string.h>
 
 #define KEEP_RESIDENT (16u << 20) /* bytes of a worker's arena that stay after a huge image */
-#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws: no operation has it */
+#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws; no operation uses it */
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
 struct pstk__sampler {
-    const struct pstk__plan *first;                      /* borrowed */
-    const struct pstk__plan *plan;                       /* its size, of the sample under way */
-    struct pstk__arena arena;                            /* owned */
-    struct pstk__image_state *state;                     /* owned */
-    struct pstk__decoder *decoder;                       /* in the arena */
-    size_t mark;                                         /* of the arena, once opened */
-    struct pstk__image_rows images;                      /* of the field under way */
-    struct pstk__mask_rows masks;                        /* of the mask under way */
-    struct pstk__image_ops image_ops[PSTK__MAX_OUTPUTS]; /* of this sample, by image */
+    const struct pstk__plan *first;  /* borrowed */
+    const struct pstk__plan *plan;   /* plan of the size of the sample under way */
+    struct pstk__arena arena;        /* owned */
+    struct pstk__image_state *state; /* owned */
+    struct pstk__decoder *decoder;   /* in the arena */
+    size_t mark;                     /* mark of the arena, once opened */
+    struct pstk__image_rows images;  /* of the field under way */
+    struct pstk__mask_rows masks;    /* of the mask under way */
+    struct pstk__image_ops image_ops[PSTK__MAX_OUTPUTS]; /* drawn for this sample */
     struct pstk__boxes boxes[PSTK__MAX_OUTPUTS];         /* by boxes output */
 };
 
@@ -54,12 +54,12 @@ struct work {
     uint32_t field;
     const uint8_t *data; /* plain bytes, checked */
     uint64_t size;
-    struct pstk_error *err; /* of the sample: for functions that get pictures */
-    uint32_t has_failed;    /* 1: one of them failed, and err says why */
+    struct pstk_error *err; /* error of the sample, for functions that take pictures */
+    uint32_t has_failed;    /* 1: such a function failed, and err says why */
 };
 
-/* Memory for what is kept of a sample over all of its fields: it lies in the arena, below all else.
- */
+/* Allocate the memory that is kept of a sample over all of its fields: it lies in the arena, below
+ * all else. */
 static int kept_open(struct pstk__sampler *sampler)
 {
     const struct pstk__plan *plan = sampler->plan;
@@ -118,8 +118,8 @@ void pstk__sampler_close(struct pstk__sampler *sampler)
     free(sampler);
 }
 
-/* The plan derived scratch_size from the record limits, so this is an error of the library, or of a
- * record that passed the limits unseen: it is reported, not asserted. */
+/* Report that the arena is too small. The plan derived scratch_size from the record limits, so this
+ * is an error of the library, or of a record that passed the limits unseen: no assertion. */
 static int no_scratch(const struct work *work, struct pstk_error *err)
 {
     return pstk__record_fail(work->record, work->field, PSTK_ENOMEM, PSTK_STAGE_DECODE, err,
@@ -129,7 +129,7 @@ static int no_scratch(const struct work *work, struct pstk_error *err)
 
 /* ---- the field's bytes------------------------------------------------------------------------ */
 
-/* The memory that pstk__field_read asks for: it comes from the arena. */
+/* Find the memory that pstk__field_read asks for, in the arena. */
 static int find_memory(void *user, const struct pstk__record *record, uint32_t field,
                        struct pstk__field_memory *out, struct pstk_error *err)
 {
@@ -143,10 +143,10 @@ static int find_memory(void *user, const struct pstk__record *record, uint32_t f
     return out->plain ? 0 : no_scratch(work, err);
 }
 
-/* Check the field; decompress it where an output needs its plain bytes. */
+/* Check the field; decompress it if an output needs its plain bytes. */
 static int field_check(struct work *work, int needs_plain, struct pstk_error *err)
 {
-    if (work->view->codec == PSTK_CODEC_NONE || !needs_plain) { /* most fields: no call for them */
+    if (work->view->codec == PSTK_CODEC_NONE || !needs_plain) { /* most fields need no call */
         work->data = work->view->data;
         work->size = work->view->plain_size;
         return pstk__record_check_field(work->record, work->field, err);
@@ -169,8 +169,8 @@ static int size_wrong(const struct work *work, uint64_t wanted, struct pstk_erro
                              (unsigned long long)work->size, (unsigned long long)wanted);
 }
 
-/* Check that a field's `size` bytes fit the row: they fill it, or, for a ragged row, are whole
- * items and at most its size. For rows that are not cast. */
+/* Check that a field's `size` bytes fit the row, which is not cast. They fill it or, for a ragged
+ * row, are whole items and at most its size. */
 static int size_fits(const struct pstk__output *o, uint64_t size)
 {
     const uint64_t row_size = pstk__output_written_size(o);
@@ -189,15 +189,15 @@ static int write_copy(struct work *work, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* The condition of write_lone_copy: the field is stored plain and has the right size. */
+/* Return 1 if write_lone_copy applies: the field is stored plain and has the right size. */
 static int is_copied_at_once(const struct pstk__output *o, const struct pstk__field_view *v)
 {
     return o->is_lone_copy && v->checksum == PSTK__CHECKSUM_CRC32C && v->data &&
            v->codec == PSTK_CODEC_NONE && size_fits(o, v->plain_size);
 }
 
-/* A field stored plain that one output copies is checked while it is copied: one pass over memory
- * instead of two, which is most of the work of a small record. */
+/* Check a field stored plain while copying it to its only output: one pass over memory instead of
+ * two, which is most of the work of a small record. */
 static int write_lone_copy(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__field_view *v = work->view;
@@ -225,7 +225,7 @@ static int write_cast(struct work *work, uint32_t i, struct pstk_error *err)
     return pstk__narrow_fail(work->record, work->field, row->dtype, err);
 }
 
-/* The label of a mix; dense targets are made of it by the last worker of the batch. */
+/* Write the label of a mix; the last worker of the batch makes dense targets of it. */
 static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const uint32_t n_classes = work->s->plan->mixing.settings.n_classes;
@@ -249,7 +249,7 @@ static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-/* Without group and op. */
+/* Return the key of the sample's draws, without group and op. */
 static struct pstk__random_key key_of(const struct work *work)
 {
     return (struct pstk__random_key){
@@ -261,7 +261,7 @@ static struct pstk__random_key key_of(const struct work *work)
     };
 }
 
-/* Say what the field's bytes are: an array, a number, or bytes. */
+/* Describe the field's bytes: an array, a number, or bytes. */
 static int describe_data(const struct work *work, struct pstk_sample *sample,
                          struct pstk_error *err)
 {
@@ -284,7 +284,7 @@ static int describe_data(const struct work *work, struct pstk_sample *sample,
     return 0;
 }
 
-/* The sample as the function of an output sees it, except what data holds. */
+/* Return the sample that the function of an output gets, except its data. */
 static struct pstk_sample sample_of(const struct work *work, const struct pstk__output *o)
 {
     struct pstk__random random;
@@ -334,14 +334,14 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
     memcpy(request.head.shape, sample->shape, sizeof request.head.shape);
     inner.size = sizeof inner;
     const int rc = pstk__process_pool_ask(o->callback.pool, &request, &inner);
-    if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* no fault of the sample */
+    if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* not an error of the sample */
         return rc == 0 ? 0 : pstk__fail_copy(err, &inner);
     return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                              "the function of output '%s' failed for sample %llu: %.380s", o->name,
                              (unsigned long long)sample->sample_id, inner.message);
 }
 
-/* Keep what processes get of this row with its batch, once all rows are there. */
+/* Keep the input of this row until processes take the whole batch. */
 static int keep_input(const struct work *work, uint32_t i, const struct pstk_sample *sample,
                       struct pstk_error *err)
 {
@@ -352,7 +352,7 @@ static int keep_input(const struct work *work, uint32_t i, const struct pstk_sam
     return 0;
 }
 
-/* The function of an output of this name returned `result`, and may have said why. */
+/* Report that the function of output `name` returned `result`; *why may have its reason. */
 static int decode_failed(const struct work *work, const char *name, int result,
                          const struct pstk_error *why, struct pstk_error *err)
 {
@@ -398,7 +398,7 @@ static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
     return rc < 0 ? rc : call_function(work, i, &sample, err);
 }
 
-/* The same with a decoded picture: a pstk__picture_fn. */
+/* Give a decoded picture to the function of an output: a pstk__picture_fn. */
 static int give_picture(void *user, const struct pstk__output *o,
                         const struct pstk__picture *picture)
 {
@@ -429,7 +429,7 @@ static int image_fail(const struct work *work, int code, const struct pstk_error
     return code;
 }
 
-/* Get the record's description of the image and, where an output asks for it, the orientation. */
+/* Get the record's description of the image and, if an output needs it, the orientation. */
 static int image_info(const struct work *work, int upright,
                       const struct pstk__image_decoder *decoder, struct pstk__image_info *info,
                       struct pstk_error *err)
@@ -453,7 +453,7 @@ static int image_info(const struct work *work, int upright,
     return 0;
 }
 
-/* The function of an operation failed. */
+/* Report that the function of an operation failed. */
 static int function_failed(const struct work *work, struct pstk_error *err)
 {
     const struct pstk__image_rows *images = &work->s->images;
@@ -466,7 +466,7 @@ static int function_failed(const struct work *work, struct pstk_error *err)
     return failure->code;
 }
 
-/* Explain the result of image rows; 0 stays 0. A function's has its explanation. */
+/* Explain the result of image rows; 0 stays 0. A function's error is explained already. */
 static int pictures_failed(const struct work *work, int rc, struct pstk_error *err)
 {
     if (work->has_failed)
@@ -483,7 +483,7 @@ static int pictures_failed(const struct work *work, int rc, struct pstk_error *e
     return rc < 0 ? no_scratch(work, err) : 0;
 }
 
-/* Decode for all image outputs of the field, of which output i is the first. */
+/* Decode for all image outputs of the field; output i is the first. */
 static int image_decode(const struct work *work, uint32_t i,
                         const struct pstk__image_decoder *decoder,
                         const struct pstk__image_info *info, struct pstk_error *err)
@@ -501,8 +501,7 @@ static int image_decode(const struct work *work, uint32_t i,
     return pictures_failed(work, pstk__image_rows_end(images), err);
 }
 
-/* Planes decode as they are stored; the bytes become those that the decoder takes. NULL: no decoder
- * fits. */
+/* Find the field's decoder, and the bytes that it takes: stored ones for planes. NULL: none. */
 static const struct pstk__image_decoder *decoder_of(struct work *work)
 {
     if (work->view->flags & PSTK__FIELD_DAMAGED)
@@ -514,7 +513,7 @@ static const struct pstk__image_decoder *decoder_of(struct work *work)
     return &pstk__image_planes;
 }
 
-/* All image outputs of the field, from output i on. */
+/* Write all image outputs of the field, from output i on. */
 static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__plan *p = work->s->plan;
@@ -558,7 +557,7 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* The image that an output follows, as it is coded. */
+/* Return the info of the image that an output follows, as coded. */
 static struct pstk__image_info image_of(const struct work *work, const struct pstk__output *o)
 {
     const struct pstk__output *image = &work->s->plan->outputs[o->follow.image];
@@ -620,7 +619,7 @@ static int read_levels(const struct work *work, const struct pstk__output *o,
     return 0;
 }
 
-/* Exclude the boxes that the condition of output o leaves out. */
+/* Exclude the boxes that do not meet the condition of output o. */
 static int exclude_boxes(const struct work *work, const struct pstk__output *o,
                          struct pstk__boxes *boxes, struct pstk_error *err)
 {
@@ -664,7 +663,7 @@ static uint32_t write_boxes_of(struct pstk__boxes *boxes, const struct pstk__out
     return pstk__boxes_write(boxes, o, out);
 }
 
-/* Move the boxes that were read, once the images are drawn, and write all rows of boxes. */
+/* Move the boxes once the images are drawn, and write all rows of boxes. */
 static void write_boxes(struct work *work)
 {
     const struct pstk__plan *p = work->s->plan;
@@ -681,7 +680,7 @@ static void write_boxes(struct work *work)
     }
 }
 
-/* Check that there is an item for each box of the output that output o goes with. */
+/* Check that there is an item for each box of the output that output o follows. */
 static int items_fit(const struct work *work, const struct pstk__output *o, uint64_t n,
                      struct pstk_error *err)
 {
@@ -694,7 +693,7 @@ static int items_fit(const struct work *work, const struct pstk__output *o, uint
                              work->s->plan->outputs[o->follow.boxes].name);
 }
 
-/* Call nested->each for the items of output i that are left; the field has n. */
+/* Call nested->each for the remaining items of output i; the field has n. */
 static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pstk__nested *nested,
                      struct pstk_error *err)
 {
@@ -717,7 +716,7 @@ static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pst
 /* A row that is written item by item. */
 struct items_row {
     const struct work *work;
-    const struct pstk__points_source *source; /* of polygons */
+    const struct pstk__points_source *source; /* for polygons */
     const struct pstk__output *o;
     uint8_t *out;
     uint64_t size; /* bytes so far */
@@ -756,7 +755,7 @@ static void move_corners(void *user, uint64_t first, uint64_t n)
     row->size += n * row->o->ragged.item_size;
 }
 
-/* The value of the field under way, whose items have `size` bytes, for output i. 0 or EBADMSG. */
+/* Set up the field's value, whose items have `size` bytes, for output i. 0 or EBADMSG. */
 static int points_source(const struct work *work, uint32_t i, uint64_t size,
                          struct pstk__points_source *source, struct pstk_error *err)
 {
@@ -809,8 +808,7 @@ static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-/* The write functions by the pass that makes the row. Images are not here: write_images writes them
- * together. */
+/* Write a row by the function of its kind. Not images: write_images writes them together. */
 static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
@@ -838,14 +836,14 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
     }
 }
 
-/* Images of planes are decoded from what is stored. */
+/* Return 1 if output o needs plain bytes; images of planes are decoded as stored. */
 static int needs_plain_bytes(const struct pstk__output *o, const struct pstk__field_view *v)
 {
     return pstk__codec_is_foreign(v->codec) ||
            (!o->settings.callback.stored && !(o->has_pixels && v->codec == PSTK_CODEC_PLANES));
 }
 
-/* All outputs of the field that output i is the first to read. */
+/* Write all outputs of the field that output i is the first to read. */
 static int write_field(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__plan *p = work->s->plan;
@@ -866,7 +864,7 @@ static int write_field(struct work *work, uint32_t i, struct pstk_error *err)
     return rc == 0 && has_images ? write_images(work, i, err) : rc;
 }
 
-/* Fields [begin, end) in the order of work. */
+/* Write fields [begin, end) in the order of work. */
 static int write_fields(struct work *work, uint32_t begin, uint32_t end, struct pstk_error *err)
 {
     int rc = 0;

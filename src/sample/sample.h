@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample: one record -> one row of every output tensor. A worker has its own state and allocates
- * nothing.
+ * sample: turns one record into one row of every output tensor. A worker has its own state and
+ * allocates nothing.
  */
 #ifndef PSTK_SAMPLE_H
 #define PSTK_SAMPLE_H
@@ -16,12 +16,12 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
 void pstk__sampler_close(struct pstk__sampler *sampler);
 
 struct pstk__sample_key {
-    uint64_t sample_id; /* of the record given: a replacement is augmented as itself */
+    uint64_t sample_id; /* id of the given record: a replacement is augmented with its own id */
     uint64_t epoch;
     uint64_t position;
-    uint32_t size_index; /* of the plan: that of the batch */
-    uint64_t occurrence; /* of draws with replacement, which of the epoch; else 0 */
-    uint32_t data_set;   /* of a mixture; 0 */
+    uint32_t size_index; /* size index of the batch */
+    uint64_t occurrence; /* number of the draw in the epoch, with replacement; else 0 */
+    uint32_t data_set;   /* index in a mixture; else 0 */
 };
 
 /*
