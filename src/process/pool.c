@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define END_MS 2000 /* patience with a process whose socket has ended */
+#define END_MS 2000 /* ms to wait for the end of a process whose socket has ended */
 #define MAX_PROCESSES 4096u
 #define MAX_TEXTS 65536u /* arguments, or variables */
 #define WHOSE_SIZE 201u
@@ -38,15 +38,15 @@ struct pstk__process_pool {
     int supervisor_runs; /* it was started, and not joined */
 
     pthread_mutex_t lock;
-    pthread_cond_t freed;   /* a process: one waiter may go on */
-    pthread_cond_t given;   /* a process, to those who ask for batches */
-    pthread_cond_t changed; /* a state, closing or broken */
+    pthread_cond_t freed;   /* signalled for a freed process: one waiter may go on */
+    pthread_cond_t given;   /* signalled for a process given to waiters for batches */
+    pthread_cond_t changed; /* signalled for a new state, closing or broken */
     enum state *states;     /* n, owned */
     uint32_t *free;         /* stack of n_free processes, owned */
     uint32_t n_free;
-    uint32_t n_batches; /* that wait for a process: as many of the free ones are theirs */
+    uint32_t n_batches; /* batches that wait; as many free processes are kept for them */
     int closing;
-    struct pstk_error broken; /* code < 0: no process can be started, and why */
+    struct pstk_error broken; /* code < 0: the reason why no process can be started */
 };
 
 /* ---- the program ------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ int pstk__process_pool_check(const struct pstk_processes *processes, uint32_t i,
 /* ---- the supervisor ---------------------------------------------------------------------------
  */
 
-/* With the lock: a process in this state, or n. */
+/* Return a process in this state, or n. The caller holds the lock. */
 static uint32_t find(const struct pstk__process_pool *pool, enum state state)
 {
     uint32_t i = 0;
@@ -123,7 +123,7 @@ static uint32_t find(const struct pstk__process_pool *pool, enum state state)
     return i;
 }
 
-/* With the lock: let all that wait look again. */
+/* Let all waiters look again. The caller holds the lock. */
 static void wake_all(struct pstk__process_pool *pool)
 {
     pthread_cond_broadcast(&pool->changed);
@@ -308,7 +308,7 @@ static void wait_free(struct pstk__process_pool *pool, uint32_t is_batch)
     pool->n_batches -= is_batch;
 }
 
-/* Take a process with a process. The caller holds it until give. */
+/* Take a free process, and wait until it is started. The caller holds it until give. */
 static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
                 struct pstk_error *err)
 {
@@ -318,7 +318,7 @@ static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
     if (pool->n_free > 0)
         *i = pool->free[--pool->n_free];
     else
-        *i = pool->n; /* closing or broken */
+        *i = pool->n; /* n: closing or broken */
     while (!pool->closing && pool->broken.code == 0 && pool->states[*i] == WANTED)
         pthread_cond_wait(&pool->changed, &pool->lock);
     if (pool->closing)
@@ -331,7 +331,7 @@ static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
     return rc;
 }
 
-/* Give a process back; another process is started if it has none. */
+/* Give a process back; if it has ended, the supervisor starts another in its place. */
 static void give(struct pstk__process_pool *pool, uint32_t i)
 {
     const int has_process = pool->processes[i].pid != 0;

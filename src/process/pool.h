@@ -17,8 +17,8 @@ struct pstk__process_pool;
 struct pstk__process_pool_config {
     const struct pstk_processes *processes; /* copies */
     uint32_t n_processes;                   /* at least 1 */
-    uint64_t data_size;                     /* the most of a request */
-    uint64_t row_size;                      /* the same */
+    uint64_t data_size;                     /* the most bytes of a request */
+    uint64_t row_size;                      /* the most bytes of a request's rows */
     const char *whose;                      /* "output 'x'", in messages; copied, up to 200 bytes */
 };
 
@@ -31,21 +31,21 @@ struct pstk__process_request {
     uint32_t is_batch;        /* 1: of a whole batch */
 };
 
-/* Refuse wrong members of the processes of outputs[i]: EINVAL or ENOTSUP. */
+/* Check the processes of outputs[i]. EINVAL or ENOTSUP names the wrong member. */
 int pstk__process_pool_check(const struct pstk_processes *processes, uint32_t i,
                              struct pstk_error *err);
 /* Allocate, and have all processes started, without waiting for them. Returns owned. */
 int pstk__process_pool_open(struct pstk__process_pool **out,
                             const struct pstk__process_pool_config *config, struct pstk_error *err);
-/* End all waits: what is asked from now on is ECANCELED. Thread: that which opens or closes. */
+/* End all waits: requests return ECANCELED from now on. Thread: the one that opens or closes. */
 void pstk__process_pool_stop(struct pstk__process_pool *pool);
-/* Kill the processes, free. Nobody asks any more. NULL is fine. */
+/* Kill the processes, and free. No thread makes requests any more. NULL is fine. */
 void pstk__process_pool_close(struct pstk__process_pool *pool);
 /* Have rows made. ECANCELED: the sample or batch is bad, or, with the stage OPEN, no process can be
  * started. Thread: any worker. */
 int pstk__process_pool_ask(struct pstk__process_pool *pool, struct pstk__process_request *request,
                            struct pstk_error *err);
-/* Bytes of memory that processes share with this one, at most. */
+/* Return the most bytes of memory that processes share with this one. */
 uint64_t pstk__process_pool_memory(const struct pstk__process_pool *pool);
 
 #endif

@@ -14,14 +14,14 @@
 
 #include <sys/types.h>
 
-/* How to start the process. Borrowed. */
+/* The command that starts the process. Borrowed. */
 struct pstk__process_program {
     char *const *arguments;   /* path first */
     char *const *environment; /* or NULL */
     int job;                  /* a file */
 };
 
-/* What the process did. */
+/* The result of a request to the process. */
 enum pstk__worker_process_result {
     PSTK__WORKER_PROCESS_DONE = 0, /* it answered 0 */
     PSTK__WORKER_PROCESS_REFUSED,  /* it answered otherwise: process->answer */
@@ -34,7 +34,7 @@ struct pstk__worker_process {
     uint64_t data_pages, row_pages; /* bytes, whole pages */
     uint64_t start_ns;              /* when the process was started */
     uint8_t *base;                  /* the mapping, owned; NULL: none */
-    size_t mapped;                  /* bytes of it */
+    size_t mapped;                  /* bytes of the mapping */
     int memory;                     /* file, owned; -1: none */
     int socket;                     /* to the process, owned; -1: none */
     pid_t pid;                      /* 0: no process */
