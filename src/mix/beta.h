@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beta: numbers of the symmetric beta distribution. Pure. The same bits on every machine. */
+/* beta: random numbers of the symmetric beta distribution. Pure. The same bits on every machine. */
 #ifndef PSTK_BETA_H
 #define PSTK_BETA_H
 

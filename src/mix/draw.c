@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draw: what is done to the rows of a batch, from the counter-based generator. */
+/* draw: the mixes of a batch's rows, drawn by the counter-based generator. */
 #include "base/error.h"
 #include "mix/beta.h"
 #include "mix/mix.h"
 
 #include <string.h>
 
-#define MIX_DRAWS UINT32_MAX /* the `data_set` of a batch's draws: no sample's draws have it */
+#define MIX_DRAWS UINT32_MAX /* the `data_set` of a batch's draws; no sample uses it */
 #define SIDE_MAX 65535u
 
 static uint32_t partner_of(uint32_t pairing, uint32_t row, uint32_t n)
@@ -57,7 +57,7 @@ static double as_single(double x)
     return (double)(float)x;
 }
 
-/* All but the partner. number: of the row; of a whole batch, 0. */
+/* Draw the mix of a row, except its partner. number: of the row; 0 for a whole batch. */
 static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct pstk_mix_key *key,
                                       uint32_t number)
 {
@@ -82,7 +82,7 @@ static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct p
     return row;
 }
 
-/* The row whose draw row i of n has. */
+/* Return the row whose draw row i of n uses. */
 static uint32_t drawn_with(uint32_t mode, uint32_t i, uint32_t n)
 {
     if (mode == PSTK_MIX_BATCH)

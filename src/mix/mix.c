@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MIX_SIZE_MAX 4096u
-#define MIX_SIZE_MIN sizeof(struct pstk_mix) /* of the first version that has it */
+#define MIX_SIZE_MIN sizeof(struct pstk_mix) /* size in the first version that has the struct */
 #define ALPHA_MAX 1e6
 
 void pstk_mix_init(struct pstk_mix *mix, uint32_t size)

@@ -15,7 +15,7 @@
 int pstk__mix_copy(struct pstk_mix *to, const struct pstk_mix *from, struct pstk_error *err);
 /* Check all except the names. EINVAL names the member. */
 int pstk__mix_check(const struct pstk_mix *mix, struct pstk_error *err);
-/* 1: some images are mixed. */
+/* Return 1 if some images are mixed. */
 int pstk__mix_has_images(const struct pstk_mix *mix);
 
 /* Draw for a batch: rows[key->n_rows]. Both were checked. */
@@ -33,7 +33,7 @@ struct pstk__mix_images {
     uint32_t kernels; /* enum pstk_kernels */
 };
 
-/* Mix them in place as rows[n] say. A row whose lambda is 1 stays as it is. */
+/* Mix the images in place, as rows[n] say. A row whose lambda is 1 stays unchanged. */
 void pstk__mix_images(const struct pstk__mix_images *images, const struct pstk_mixed_row *rows);
 
 /* Write n rows of dense targets. labels[n] are below n_classes. */

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #define MOSAIC_SIZE_MAX 4096u
-#define MOSAIC_SIZE_MIN sizeof(struct pstk_mosaic) /* of the first version that has it */
+#define MOSAIC_SIZE_MIN                                                                            \
+    sizeof(struct pstk_mosaic) /* size in the first version that has the struct */
 #define MOSAIC_DRAWS                                                                               \
-    (UINT32_MAX - 2) /* the `data_set` of the draws: neither samples nor a mix have it */
+    (UINT32_MAX - 2) /* the `data_set` of the draws; neither samples nor mixes use it */
 #define SIDE_MAX 65535u
 #define N_OTHERS 3u
 
@@ -70,7 +71,7 @@ int pstk__mosaic_check(const struct pstk_mosaic *mosaic, struct pstk_error *err)
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* From at least 4 rows: those that are neither `row` nor drawn before. `taken` is in rising order.
+/* Draw one of at least 4 rows that is neither `row` nor drawn before. `taken` is in rising order.
  */
 static uint32_t draw_other(struct pstk__random *random, uint32_t n, uint32_t taken[],
                            uint32_t n_taken)
@@ -102,7 +103,7 @@ static uint32_t draw_center(struct pstk__random *random, const struct pstk_mosai
     return least + (uint32_t)pstk__random_below(random, most - least + 1);
 }
 
-/* The corner of the row `of` that touches the center. */
+/* Return the corner of the row `of` that touches the center. */
 static struct pstk_mosaic_part part_of(uint32_t of, uint32_t k, const struct pstk_mosaic_row *row,
                                        const struct pstk_mix_key *key)
 {

@@ -26,8 +26,8 @@ struct pstk__mosaic_pixels {
     const uint8_t *from;   /* other memory */
     uint64_t row_size;     /* bytes */
     uint32_t n;            /* rows */
-    uint32_t n_planes;     /* of a row */
-    uint32_t height;       /* of a plane */
+    uint32_t n_planes;     /* planes of a row */
+    uint32_t height;       /* rows of a plane */
     uint32_t width;        /* pixels */
     uint32_t element_size; /* bytes of a pixel of a plane */
 };

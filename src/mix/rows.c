@@ -16,7 +16,7 @@ struct strip {
     const struct pstk__mix_images *images;
     const struct pstk_mixed_row *rows;
     uint64_t row_size;     /* elements */
-    uint64_t begin, n;     /* of a row, elements */
+    uint64_t begin, n;     /* range of a row, elements */
     uint32_t element_size; /* bytes */
     _Alignas(64) uint8_t kept[STRIP_SIZE];
 };
@@ -75,7 +75,7 @@ static void keep(struct strip *strip, uint32_t row)
     memcpy(strip->kept, at(strip, row), strip->n * strip->element_size);
 }
 
-/* Row i with row i - 1, from the last one down. */
+/* Mix row i with row i - 1, from the last row down. */
 static void mix_rolled(struct strip *strip)
 {
     const uint32_t n = strip->images->n;
@@ -85,7 +85,7 @@ static void mix_rolled(struct strip *strip)
     mix_row(strip, 0, strip->kept);
 }
 
-/* Row i with row n - 1 - i, pair by pair. The middle one is its own partner. */
+/* Mix row i with row n - 1 - i, pair by pair. The middle row is its own partner. */
 static void mix_flipped(struct strip *strip)
 {
     for (uint32_t i = 0, j = strip->images->n - 1; i <= j; i++, j--) {
