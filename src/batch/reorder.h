@@ -34,7 +34,7 @@ struct pstk__reorder_buffer {
     struct pstk__epochs *epochs;      /* borrowed; NULL without a budget */
     struct pstk__eventcount delivery; /* notified when the next batch was put in, when a stage
                                          failed, and at interrupt */
-    struct pstk__eventcount uploads;  /* of the uploader; notified when its next batch was put in,
+    struct pstk__eventcount uploads;  /* uploader's; notified when its next batch was put in,
                                          when a device's slot is free or lost, and at close */
     _Atomic uint32_t interrupted;     /* 1: the next wait returns EINTR */
     _Atomic uint64_t generation;      /* written under the lock */

@@ -116,7 +116,7 @@ struct pstk__pool_output {
 
 /* A pool: all slots of one kind of a loader. */
 struct pstk__slots {
-    const struct pstk__device_ops *device_ops; /* of the device that hands the slots out */
+    const struct pstk__device_ops *device_ops; /* functions of the device that hands them out */
     struct pstk__device *device; /* owned, once attached; NULL in a pool that the uploader loads
                                     from */
     struct pstk__slot *slots;    /* n_slots, owned */

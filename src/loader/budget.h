@@ -29,7 +29,7 @@ struct pstk__budget {
 /* The inputs of the budget; borrowed for the call. */
 struct pstk__budget_config {
     const struct pstk_settings *settings;      /* checked */
-    const struct pstk__interleave *interleave; /* of a windowed order, settled; else NULL */
+    const struct pstk__interleave *interleave; /* settled; NULL unless the order is windowed */
     const struct pstk__plan *plan;
     const struct pstk__layout *layout;
     const struct pstk__layout *least; /* layout with a batch_size of 1, which advice assumes */

@@ -40,7 +40,7 @@ struct pstk__handback {
     _Atomic uint32_t wanted;            /* 1: the reader may be about to wait */
 
     /* the reader thread's own */
-    uint32_t ticket; /* of the eventcount, for the round under way */
+    uint32_t ticket; /* eventcount's, for the round under way */
     int is_armed;    /* 1: wanted was 1 before the round under way began */
 };
 

@@ -29,10 +29,10 @@ struct pstk_loader {
     struct pstk__snapshots *snapshots; /* owned */
     struct pstk__status_file *status;  /* owned; NULL without monitor_path */
     _Atomic uint64_t n_samples;        /* delivered samples */
-    _Atomic uint64_t n_replacements;   /* of n_samples */
-    _Atomic uint64_t n_palette_images; /* of n_samples */
-    _Atomic uint64_t n_damaged_images; /* of n_samples */
-    _Atomic uint64_t n_dropped_boxes;  /* of n_samples */
+    _Atomic uint64_t n_replacements;   /* samples delivered in place of bad ones */
+    _Atomic uint64_t n_palette_images; /* in delivered samples */
+    _Atomic uint64_t n_damaged_images; /* in delivered samples */
+    _Atomic uint64_t n_dropped_boxes;  /* in delivered samples */
     _Atomic int reporting;             /* 1: pstk_next is in on_bad_sample */
     uint64_t waited_ns;                /* ns that ended calls have waited for the next batch */
     uint64_t returned_ns; /* time at which pstk_next last returned a batch; 0: not yet */

@@ -65,7 +65,7 @@ struct pstk__fetch;
 struct pstk__span_io {
     struct pstk__read read;
     struct pstk__fetch *fetch;
-    struct pstk__span span; /* of the fetch's rows; span.file: number of the file */
+    struct pstk__span span; /* rows of the fetch; span.file: number of the file */
     uint32_t extent;        /* index of the extent that is read, in each row */
     uint32_t file_slot;     /* pinned slot of the file table, while the read is in flight */
 };
@@ -77,11 +77,11 @@ struct pstk__fetch {
     struct pstk__span_io *spans; /* n_rows times n_extents */
     uint32_t n_rows;
     uint32_t n_planned;          /* rows planned: page pinned, extent known or block found */
-    uint32_t n_resolved;         /* of a task: rows whose extents are known */
+    uint32_t n_resolved;         /* task: rows whose extents are known */
     uint32_t n_spans, next_span; /* number of spans; the next one to queue; 0 until laid out */
     uint32_t n_left;             /* spans that are not reaped */
     uint32_t laid_out;           /* 1: spans and memory_size are known */
-    uint32_t has_slow;           /* of a block: 1 if any of its rows takes the slow path */
+    uint32_t has_slow;           /* block: 1 if any of its rows takes the slow path */
     uint64_t memory_size;        /* bytes of all spans; 0: no row is read fast */
     struct pstk__task *task;     /* task whose rows these are; NULL: a block's rows */
 };

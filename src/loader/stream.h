@@ -23,7 +23,7 @@ struct pstk__stream {
     struct pstk__epochs *epochs;     /* owned; NULL: no budget */
     uint64_t epochs_memory;          /* bytes, including the costs */
     uint32_t max_rows; /* rows of the largest batch, for which outputs and slots have room */
-    struct pstk_members *members;  /* of the subset, owned; or NULL */
+    struct pstk_members *members;  /* members of the subset, owned; or NULL */
     struct pstk__mixture *mixture; /* owned; NULL: one data set */
     /* Members of a mixture's data sets, owned; NULL for a data set without a subset. */
     struct pstk_members *members_of[PSTK_MAX_DATA_SETS];

@@ -111,12 +111,12 @@ struct tries {
     uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
     uint64_t steps[PSTK__ATTEMPTS];    /* steps from the record, in [1, n_others], all different; or
                                           indices in the subset */
-    const struct pstk__subset *subset; /* of the data set of the sample; or NULL */
-    const struct pstk__alias *alias;   /* of the subset; or NULL */
+    const struct pstk__subset *subset; /* subset of the sample's data set; or NULL */
+    const struct pstk__alias *alias;   /* draws from the subset; or NULL */
     uint64_t base;     /* id of the first sample of its data set, in a mixture; else 0 */
     uint32_t n, most;  /* samples tried so far; samples to try */
     uint32_t n_draws;  /* draws by weight so far */
-    uint64_t n_shards; /* of the data set */
+    uint64_t n_shards; /* shards of the data set */
 };
 
 static void tries_init(struct tries *tries, const struct pstk__pipeline *pipeline,

@@ -21,8 +21,8 @@
 
 /* The inputs that fix the streams of all epochs; constant. */
 struct pstk__bucketing {
-    const struct pstk__pick_plan *picks; /* of one data set, not of a windowed order; borrowed */
-    const uint32_t *costs;               /* of each sample id; borrowed */
+    const struct pstk__pick_plan *picks; /* one data set, no windowed order; borrowed */
+    const uint32_t *costs;               /* cost of each sample id; borrowed */
     uint64_t n;                          /* positions of the order in an epoch */
     uint64_t n_kept;                     /* positions of the stream: n without dropped samples */
     uint64_t total;

@@ -18,7 +18,7 @@
 /* One size of batches, from step `from` on until the next segment's. */
 struct pstk__segment {
     uint64_t from; /* number of a step; 0 for the first segment; rising */
-    uint64_t rows; /* of a global batch; a whole epoch has at least one such batch */
+    uint64_t rows; /* rows of a global batch; a whole epoch has at least one such batch */
 };
 
 struct pstk__schedule {

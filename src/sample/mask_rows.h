@@ -10,7 +10,7 @@
 #include "sample/image_rows.h"
 
 struct pstk__mask_rows {
-    struct pstk__image_rows planes[2]; /* of each byte of a sample, the lower first */
+    struct pstk__image_rows planes[2]; /* one for each byte of a sample, lower first */
     uint32_t n_planes;                 /* 2 for 16-bit samples, or for a fill of 16 bits */
     uint32_t sample_size;              /* bytes */
     struct pstk__image_ops image_ops;  /* the drawn ops that move pixels; arena */

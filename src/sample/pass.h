@@ -29,7 +29,7 @@ enum pstk__pass_kind {
 struct pstk__row_layout {
     uint32_t dtype;    /* enum pstk_dtype; 0: bytes of the field */
     uint32_t layout;   /* enum pstk_layout, of images */
-    uint32_t channels; /* of images */
+    uint32_t channels; /* images only */
     uint64_t row_size; /* bytes of one row of a batch; ragged: the most; 0: it differs from sample
                           to sample */
 };

@@ -110,7 +110,7 @@ struct pstk__output {
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
     uint64_t budget;     /* ragged: bytes that a batch may have; else bytes that workers write */
-    uint32_t n_dims;     /* of the batch tensor, rows included */
+    uint32_t n_dims;     /* dimensions of the batch tensor, with rows */
     int64_t shape[10];   /* shape[0] = batch_size; ragged: the budget */
     int64_t strides[10]; /* elements */
     char name[PSTK_MAX_NAME];

@@ -37,8 +37,8 @@ struct pstk__sampler {
     struct pstk__image_state *state; /* owned */
     struct pstk__decoder *decoder;   /* in the arena */
     size_t mark;                     /* mark of the arena, once opened */
-    struct pstk__image_rows images;  /* of the field under way */
-    struct pstk__mask_rows masks;    /* of the mask under way */
+    struct pstk__image_rows images;  /* for the field under way */
+    struct pstk__mask_rows masks;    /* for the mask under way */
     struct pstk__image_ops image_ops[PSTK__MAX_OUTPUTS]; /* drawn for this sample */
     struct pstk__boxes boxes[PSTK__MAX_OUTPUTS];         /* by boxes output */
 };
