@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* What becomes of a sample that alone costs more than the budget. */
+/* How the loader treats a sample that alone costs more than the budget. */
 enum pstk_too_long {
     /* pstk_open returns EINVAL */
     PSTK_TOO_LONG_ERROR = 0,
@@ -51,7 +51,7 @@ struct pstk_budget {
     uint32_t size;
     /* the most rows of a batch; 0: as many as the budget allows */
     uint32_t max_rows;
-    /* what the samples of a batch may cost together; 1 to 2^62 */
+    /* largest sum of the costs of a batch's samples; 1 to 2^62 */
     uint64_t total;
     /* n_costs of them, one for each sample of the data set, by id; copies */
     const uint32_t *costs;

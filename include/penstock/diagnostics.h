@@ -45,7 +45,7 @@ struct pstk_stage_stats {
     uint32_t reserved;
 };
 
-/* What keeps the loader from being faster. */
+/* The stage that limits the loader's rate. */
 enum pstk_bottleneck {
     /* too little time has passed, or no stage spends even a tenth of its time on what it would
      * limit by, though the consumer waits */
@@ -60,7 +60,7 @@ enum pstk_bottleneck {
     PSTK_BOTTLENECK_CORES = 6,
 };
 
-/* What this machine refused, so that the loader took a slower way: bits. */
+/* Bits: features that this machine refused, so that the loader uses a slower fallback. */
 enum pstk_fallback {
     /* io_uring, at open or later: threads read */
     PSTK_FALLBACK_NO_IO_URING = 1,
@@ -88,7 +88,7 @@ struct pstk_stats {
     /* sizeof(struct pstk_stats), set by the caller */
     uint32_t size;
 
-    /* What pstk_open chose, and what the machine permits by now. */
+    /* Choices of pstk_open, updated when the machine refuses one later. */
 
     /* enum pstk_reader_kind in use */
     uint32_t reader;
@@ -239,7 +239,7 @@ PSTK_API uint32_t pstk_find_bottleneck(const struct pstk_stats *stats);
  * Thread: any. */
 PSTK_API int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_error *err);
 
-/* Which time metrics are of. */
+/* The time window that metrics cover. */
 enum pstk_window {
     /* since pstk_open */
     PSTK_WINDOW_OPEN = 0,
@@ -252,9 +252,9 @@ enum pstk_window {
     PSTK_WINDOW_MINUTE = 2,
 };
 
-/* How values spread. A quantile is the largest value of its bucket: there are 8 buckets for each
- * power of 2, so it is at most 1/8 above the true one. Times from 36 minutes on count as that. All
- * 0 without a value. */
+/* A distribution of values. A quantile is the largest value of its bucket: there are 8 buckets for
+ * each power of 2, so it is at most 1/8 above the true one. Times of 36 minutes or more count as 36
+ * minutes. All members are 0 if there is no value. */
 struct pstk_distribution {
     /* values */
     uint64_t n;
@@ -263,7 +263,7 @@ struct pstk_distribution {
     uint64_t p50, p95, p99, max;
 };
 
-/* What happened in a window. */
+/* Counters and distributions of one window. */
 struct pstk_metrics {
     /* sizeof(struct pstk_metrics), set by the caller */
     uint32_t size;
@@ -272,7 +272,7 @@ struct pstk_metrics {
     /* length of the window */
     uint64_t duration_ns;
 
-    /* as those of struct pstk_stats */
+    /* counters with the meaning that they have in struct pstk_stats, for this window */
     uint64_t n_batches, n_samples, n_replacements, bytes_delivered;
     uint64_t bytes_read, n_reads, n_slow_reads, n_index_hits, n_index_misses;
     /* delivered batches for which pstk_next did not wait */
@@ -324,7 +324,7 @@ PSTK_API int pstk_get_metrics(struct pstk_loader *loader, uint32_t window,
  * falls when more cores are busy.
  */
 
-/* What changes. 0 in a member: as it is. */
+/* The assumed changes. A member that is 0 assumes no change. */
 struct pstk_forecast_settings {
     /* sizeof(struct pstk_forecast_settings), set by the caller */
     uint32_t size;
@@ -372,7 +372,7 @@ PSTK_API int pstk_predict(const struct pstk_stats *stats,
  * pstk_close removes the file. A process that was killed leaves it; pstk_status_ask says so.
  */
 
-/* What became of a question. */
+/* The outcome of a question. */
 enum pstk_status_state {
     PSTK_STATUS_ANSWERED = 0,
     /* the process runs, but did not answer in time: it is stopped, or the machine is very busy */
@@ -384,7 +384,7 @@ enum pstk_status_state {
     PSTK_STATUS_ELSEWHERE = 3,
 };
 
-/* Who has a status file. */
+/* The loader that owns a status file. */
 struct pstk_status {
     /* sizeof(struct pstk_status), set by the caller */
     uint32_t size;
@@ -394,21 +394,21 @@ struct pstk_status {
     uint32_t pid;
     /* 1: that is another PID namespace than the caller's, or another machine's */
     uint32_t is_foreign;
-    /* of the loader's settings */
+    /* rank and world of the loader's settings */
     uint32_t rank, world;
     /* enum pstk_device_kind, and its index */
     uint32_t device;
     int32_t device_index;
-    /* when the loader was opened, in ns of CLOCK_REALTIME */
+    /* time at which the loader was opened, in ns of CLOCK_REALTIME */
     uint64_t opened_ns;
     /* samples of an epoch, of all ranks */
     uint64_t n_samples;
 
-    /* Of the answer; else 0. */
+    /* Members of the answer; 0 without an answer. */
 
-    /* when it was written, in ns of CLOCK_REALTIME */
+    /* time at which the answer was written, in ns of CLOCK_REALTIME */
     uint64_t answered_ns;
-    /* where the batch that comes next begins, as pstk_get_cursor */
+    /* start of the next batch, as pstk_get_cursor returns it */
     uint64_t epoch, position;
 
     /* name of the machine or container; cut if longer */

@@ -22,15 +22,15 @@ enum pstk_drawn_kind {
     /* CROP of a part inside of the image, which boxes without their centre in it do not survive.
      * RANDOM_IOU_CROP draws it */
     PSTK_DRAWN_IOU_CROP = 151,
-    /* what its chains make of the image, mixed. Its children are the chains, each of which begins
-     * with MIX_CHAIN; the other children are fixed and keep size and channels. AUG_MIX and
-     * TIMM_AUG_MIX draw it */
+    /* the results of its chains, mixed. Its children are the chains, each of which begins with
+     * MIX_CHAIN; the other children are fixed and keep size and channels. AUG_MIX and TIMM_AUG_MIX
+     * draw it */
     PSTK_DRAWN_MIX = 82,
     /* only a child of MIX */
     PSTK_DRAWN_MIX_CHAIN = 83,
 };
 
-/* How MIX mixes, in float32; whole parts of the results are the pixels. */
+/* The arithmetic of MIX, in float32; the results, truncated to integers, are the pixels. */
 enum pstk_chain_mode {
     /* the sum of the image and of all chains, each times its weight: torchvision's AugMix */
     PSTK_CHAIN_SUM = 0,

@@ -44,7 +44,7 @@ enum pstk_export_target {
     PSTK_EXPORT_NPY = 5,
 };
 
-/* What to export. Zero it; set size, target, data and out. All pointers: borrows. */
+/* Settings of an export. Zero the struct; set size, target, data and out. All pointers: borrows. */
 struct pstk_export_settings {
     /* sizeof(struct pstk_export_settings), set by the caller */
     uint32_t size;
@@ -69,7 +69,8 @@ struct pstk_export_settings {
      * default: NULL, the text field `key`, `__key__`, `file_name` or `path`: the first
      * that there is */
     const char *key;
-    /* which samples (subset.h), in the order of the data set or of a list. default: NULL, all */
+    /* subset of the samples to export (subset.h), in the order of the data set or of a list.
+     * default: NULL, all */
     const struct pstk_subset *subset;
     /* WEBDATASET, TFRECORD, MDS: bytes; a shard is closed before it has more, but has one sample at
      * least. default: 0, 256 MiB, of MDS 64 MiB */
@@ -83,11 +84,11 @@ struct pstk_export_settings {
      * stops. default: NULL, for none */
     pstk_progress_fn on_progress;
     void *user;
-    /* how a data set of another format is read (foreign.h). default: NULL, as found */
+    /* settings for reading a data set of another format (foreign.h). default: NULL, as found */
     const struct pstk_foreign *foreign;
 };
 
-/* What was written. */
+/* The result of an export. */
 struct pstk_export_result {
     /* sizeof(struct pstk_export_result), set by the caller */
     uint32_t size;
@@ -96,9 +97,9 @@ struct pstk_export_result {
     uint64_t n_samples;
     /* 0 of targets without shards */
     uint64_t n_shards;
-    /* without penstock-export.json */
+    /* files, without penstock-export.json */
     uint64_t n_files;
-    /* of these files */
+    /* total size of these files */
     uint64_t bytes;
     /* values of image and mask fields, and items of their lists */
     uint64_t n_images;

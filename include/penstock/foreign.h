@@ -146,19 +146,19 @@ struct pstk_foreign {
  * Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 
-/* What pstk_verify_data did with the checksums of samples. */
+/* The way in which pstk_verify_data used the checksums of samples. */
 enum pstk_verify_checksums {
     /* the format has none, and none were kept that could be used: pstk_verify_report.note */
     PSTK_VERIFY_WITHOUT = 0,
     /* the format has its own, which were checked */
     PSTK_VERIFY_OWN = 1,
-    /* every sample was compared with the one that was kept */
+    /* the library compared every sample with its kept checksum */
     PSTK_VERIFY_COMPARED = 2,
-    /* they were made, and are kept from now on */
+    /* the library computed checksums and keeps them from now on */
     PSTK_VERIFY_KEPT = 3,
 };
 
-/* What pstk_verify_data did. Zero it and set size. */
+/* The result of pstk_verify_data. Zero the struct and set size. */
 struct pstk_verify_report {
     /* sizeof(struct pstk_verify_report), set by the caller */
     uint32_t size;
@@ -179,7 +179,7 @@ struct pstk_verify_report {
     char note[640];
 };
 
-/* What pstk_verify_data checks. Zero it and set size. */
+/* Settings of pstk_verify_data. Zero the struct and set size. */
 struct pstk_verify_settings {
     /* sizeof(struct pstk_verify_settings), set by the caller */
     uint32_t size;
@@ -195,9 +195,9 @@ struct pstk_verify_settings {
     uint32_t keep_checksums;
     /* the data set; borrows */
     const char *path;
-    /* as of pstk_dataset_open; borrows. default: NULL */
+    /* settings for a data set of another format, as in pstk_dataset_open; borrows. default: NULL */
     const struct pstk_foreign *foreign;
-    /* as of pstk_verify. default: NULL, for none */
+    /* callbacks, as in pstk_verify. default: NULL, for none */
     pstk_verify_fn on_bad;
     pstk_progress_fn on_progress;
     /* the first argument of both; the caller's */

@@ -65,17 +65,18 @@ enum pstk_field_kind {
      * runs of 0 and 1 in turn, 0 first, down the columns of an image. A field with `splits` says
      * which belong to one mask; without it they are one mask. */
     PSTK_FIELD_RLE = 10,
-    /* Lists; pstk_list_build makes their bytes, pstk_list_read takes them apart. Of texts: */
+    /* Lists; pstk_list_build makes their bytes, pstk_list_read takes them apart. A list of texts */
     PSTK_FIELD_UTF8_LIST = 11,
-    /* of images, each with its encoding */
+    /* a list of images, each with its encoding */
     PSTK_FIELD_IMAGE_LIST = 12,
-    /* of bytes */
+    /* a list of byte strings */
     PSTK_FIELD_BYTES_LIST = 13,
-    /* of masks: PNG files of one channel, whose samples are class numbers; with a palette, too */
+    /* a list of masks: PNG files of one channel, whose samples are class numbers; with a palette,
+     * too */
     PSTK_FIELD_MASK_LIST = 14,
 };
 
-/* What the four numbers of a box are. */
+/* The meaning of the four numbers of a box. */
 enum pstk_box_format {
     /* the field has no boxes */
     PSTK_BOX_FORMAT_NONE = 0,
@@ -87,9 +88,10 @@ enum pstk_box_format {
     PSTK_BOX_FORMAT_CXCYWH = 3,
 };
 
-/* What coordinates count. (0, 0) is the outer corner of the top left pixel of the image as it is
+/* The unit of coordinates. (0, 0) is the outer corner of the top left pixel of the image as it is
  * coded, before its EXIF orientation; x goes to the right, y down. So pixel centres lie at .5, and
- * the bottom right corner is (width, height) or (1, 1). Nothing checks that they lie within. */
+ * the bottom right corner is (width, height) or (1, 1). The library does not check that coordinates
+ * lie within the image. */
 enum pstk_coordinates {
     /* the field has no coordinates */
     PSTK_COORDINATES_NONE = 0,
@@ -98,7 +100,7 @@ enum pstk_coordinates {
     PSTK_COORDINATES_UNIT = 2,
 };
 
-/* How a field's bytes are stored. A value that would not shrink is stored with NONE. */
+/* The encoding of a field's bytes in a shard. A value that would not shrink is stored with NONE. */
 enum pstk_codec {
     PSTK_CODEC_NONE = 0,
     /* one zstd frame, with the shard's dictionary for the field if it has one */
@@ -234,8 +236,8 @@ struct pstk_writer_settings {
     uint32_t columns;
 };
 
-/* What a writer does with a damaged image, one that pstk_image_check_damaged calls damaged. (Of
- * images that are decoded: pstk_convert and pstk_foreign.) */
+/* How a writer treats a damaged image, one that pstk_image_check_damaged calls damaged.
+ * (pstk_convert and pstk_foreign use it for images that they decode.) */
 enum pstk_damaged {
     /* The writer reads only the header: whoever adds the image has checked it, or reads what a
      * damaged one costs from verification and loaders. */
@@ -254,7 +256,7 @@ struct pstk_value {
     const void *data;
     /* bytes */
     uint64_t size;
-    /* what to do with a damaged JPEG, in an image field: enum pstk_damaged. default: 0 */
+    /* enum pstk_damaged: treatment of a damaged JPEG in an image field. default: 0 */
     uint32_t damaged;
     /* must be 0 */
     uint32_t reserved;
@@ -289,8 +291,9 @@ PSTK_API int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer
  * pstk_writer_abort may follow. Thread: one at a time per writer, also below. */
 PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values,
                              uint32_t n_values, struct pstk_error *err);
-/* The same for records some of whose images are decoded: n_pixels elements describe those, each of
- * another field. EINVAL: a value has not the size that its description gives. */
+/* Append one record some of whose images are decoded, as pstk_writer_add does. Each of the n_pixels
+ * elements describes the image of another field. EINVAL: the size of a value differs from its
+ * description. */
 PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
                                     uint32_t n_values, const struct pstk_pixels *pixels,
                                     uint32_t n_pixels, struct pstk_error *err);
@@ -312,7 +315,7 @@ PSTK_API void pstk_writer_abort(struct pstk_writer **w);
 /* Called now and then by long work. A non-zero result stops it. Thread: the caller's. */
 typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 
-/* What pstk_merge merges. Zero it and set size. All pointers: borrows. */
+/* Settings of pstk_merge. Zero the struct and set size. All pointers: borrows. */
 struct pstk_merge_settings {
     /* sizeof(struct pstk_merge_settings), set by the caller */
     uint32_t size;
@@ -397,7 +400,7 @@ PSTK_API int64_t pstk_list_read(uint32_t kind, const void *data, uint64_t size,
  * be NULL) become the image's, in pixels. borrows. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
-/* What Pillow loads although it is damaged. */
+/* How Pillow treats a damaged image. */
 enum pstk_damage {
     /* the file is whole, or Pillow refuses it */
     PSTK_DAMAGE_NONE = 0,
@@ -429,8 +432,8 @@ PSTK_API const char *pstk_image_format(const void *data, uint64_t size, int *pac
 PSTK_API int pstk_image_passthrough(const void *data, uint64_t size, int32_t codec_level,
                                     uint32_t *passthrough, struct pstk_error *err);
 
-/* What pstk_image_convert makes of an image. Zero it and set size; then set shorter_side for
- * pixels, or max_side, quality or both for a JPEG. */
+/* Settings of pstk_image_convert. Zero the struct and set size; then set shorter_side for pixels,
+ * or max_side, quality or both for a JPEG. */
 struct pstk_convert {
     /* sizeof(struct pstk_convert), set by the caller */
     uint32_t size;
@@ -440,8 +443,8 @@ struct pstk_convert {
     /* pixels; a longer side beyond this becomes it. Both sides are rounded, to at least 1; a
      * smaller image keeps its size */
     uint32_t max_side;
-    /* of the JPEG, 1 to 100, 4:2:0, by the standard tables. 0: an image whose size max_side keeps
-     * is not re-encoded, others get 90 */
+    /* quality of the JPEG, 1 to 100, 4:2:0, by the standard tables. 0: an image whose size max_side
+     * keeps is not re-encoded, others get 90 */
     uint32_t quality;
     /* pixels of the given image. default: 0, 178956970, Pillow's limit */
     uint64_t max_pixels;
@@ -475,7 +478,7 @@ struct pstk_dataset_info {
     uint32_t n_fields;
     uint64_t n_samples;
     uint64_t n_shards;
-    /* of all shards and dictionaries */
+    /* bytes of all shards and dictionaries */
     uint64_t bytes;
     /* class names */
     uint64_t n_names;
@@ -536,7 +539,7 @@ struct pstk_field_stats {
     uint64_t n_absent;
 };
 
-/* What a record's head reports of one value. */
+/* The description of one value in a record's head. */
 struct pstk_value_info {
     /* sizeof(struct pstk_value_info), set by the caller */
     uint32_t size;
@@ -612,9 +615,9 @@ PSTK_API int pstk_dataset_look(struct pstk_dataset *d, uint64_t sample_id, uint3
  * part of the identity. Reading records never needs them.
  */
 
-/* What of a field a column has. */
+/* The fact about a field that a column holds. */
 enum pstk_column_fact {
-    /* nothing: it was added */
+    /* none: pstk_column_add added the column */
     PSTK_COLUMN_ADDED = 0,
     /* the value of a SCALAR field; named like the field */
     PSTK_COLUMN_VALUE = 1,
@@ -638,7 +641,7 @@ struct pstk_column_info {
     uint32_t fact;
     /* number of the field; ADDED: 0 */
     uint32_t field;
-    /* of all files */
+    /* bytes of all files of the column */
     uint64_t bytes;
     /* [A-Za-z0-9_.-]+ */
     char name[PSTK_MAX_COLUMN_NAME];

@@ -24,7 +24,7 @@ enum pstk_kernels {
     PSTK_KERNELS_AVX512 = 3,
 };
 
-/* What this machine offers a loader. -1: unknown. */
+/* The resources that this machine offers a loader. -1: unknown. */
 struct pstk_machine {
     /* sizeof(struct pstk_machine), set by the caller */
     uint32_t size;
@@ -75,7 +75,7 @@ struct pstk_machine {
     char kernel[64];
     /* model name */
     char cpu[64];
-    /* of the path: "ext4", ... */
+    /* file system of the path: "ext4", ... */
     char file_system[32];
     /* name and version of the linked library */
     char libjpeg[32];
@@ -104,7 +104,7 @@ struct pstk_device {
     uint32_t size;
     /* enum pstk_device_kind */
     uint32_t kind;
-    /* of that kind */
+    /* number of the device among those of its kind */
     int32_t index;
     /* nearest node, as the system counts; -1: unknown */
     int32_t numa_node;
@@ -116,13 +116,13 @@ struct pstk_device {
     /* compute capability */
     uint32_t major, minor;
 
-    /* of the link as it is now; GPUs lower it while idle */
+    /* current generation of the link; GPUs lower it while idle */
     uint32_t pcie_generation;
-    /* lanes as they are now */
+    /* current number of lanes */
     uint32_t pcie_width;
-    /* what link and device can do */
+    /* highest generation that link and device support */
     uint32_t pcie_generation_max;
-    /* lanes that link and device can use */
+    /* largest number of lanes that link and device support */
     uint32_t pcie_width_max;
 
     /* PCI address */
@@ -163,7 +163,8 @@ enum pstk_ceiling_reads {
     PSTK_CEILING_LOADER = 2,
 };
 
-/* What each part does alone. 0: not measured, for want of such a field, of memory or of time. */
+/* The rate of each part when it runs alone. 0: not measured, because such a field, memory or time
+ * was lacking. */
 struct pstk_ceilings {
     /* sizeof(struct pstk_ceilings), set by the caller */
     uint32_t size;
@@ -173,13 +174,13 @@ struct pstk_ceilings {
     /* reads of records' extents at the same depth, without checks: of records that are not in the
      * page cache, each once, where there are enough of them */
     double storage_bytes_per_second;
-    /* the same reads */
+    /* rate of the same reads, counted in reads */
     double storage_reads_per_second;
     /* full decode by libjpeg-turbo on n_threads threads */
     double decode_samples_per_second;
     /* memcpy by n_threads threads of blocks that no cache holds */
     double memory_bytes_per_second;
-    /* the same loader with an output that decodes nothing */
+    /* rate of the same loader with an output that decodes nothing */
     double loader_samples_per_second;
     /* page-locked copies to the device, of as many bytes as a batch copies */
     double copy_bytes_per_second;

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* How many random draws a batch has. */
+/* The number of random draws of a batch. */
 enum pstk_mix_mode {
     /* one for the batch */
     PSTK_MIX_BATCH = 0,
@@ -35,7 +35,7 @@ enum pstk_mix_pairing {
     PSTK_MIX_FLIP = 1,
 };
 
-/* What becomes of the labels. */
+/* The form in which mixed labels are delivered. */
 enum pstk_mix_targets {
     /* the label's tensor is [B, n_classes], f32: lambda * the row's own one-hot vector + (1 -
      * lambda) * its partner's */
@@ -45,7 +45,7 @@ enum pstk_mix_targets {
     PSTK_MIX_PAIRS = 1,
 };
 
-/* What is done to a row. */
+/* The way in which a row is mixed. */
 enum pstk_mix_kind {
     PSTK_MIX_NONE = 0,
     /* lambda * row + (1 - lambda) * partner */
@@ -55,8 +55,8 @@ enum pstk_mix_kind {
 };
 
 /*
- * How a loader mixes batches: pstk_settings.mix. Fill it with pstk_mix_init, then name the outputs
- * and set at least n_classes.
+ * Settings for mixing batches: pstk_settings.mix. Fill the struct with pstk_mix_init, then name the
+ * outputs and set at least n_classes.
  *
  * Images are mixed in the output's dtype, as torchvision.transforms.v2.MixUp and CutMix mix tensors
  * on a CPU: each product and each sum is rounded. On a device, such images are finished and mixed
@@ -74,11 +74,11 @@ struct pstk_mix {
     const char *label;
     /* lambda of MixUp is from Beta(alpha, alpha), at most 1e6. 0: no MixUp. default: 0 */
     double mixup_alpha;
-    /* the same of CutMix. default: 0 */
+    /* lambda of CutMix is from Beta(alpha, alpha), at most 1e6. 0: no CutMix. default: 0 */
     double cutmix_alpha;
-    /* that a batch (ELEM: a row; PAIR: a pair) is mixed at all, 0 to 1. default: 1 */
+    /* probability that a batch (ELEM: a row; PAIR: a pair) is mixed at all, 0 to 1. default: 1 */
     double probability;
-    /* that CutMix is taken where both alphas are set, 0 to 1. default: 0.5 */
+    /* probability of CutMix where both alphas are set, 0 to 1. default: 0.5 */
     double switch_probability;
     /* DENSE: one-hot vectors have smoothing / n_classes at each class, and 1 - smoothing more at
      * their own. From 0, below 1. default: 0 */
@@ -103,7 +103,7 @@ struct pstk_mix_key {
     uint32_t size;
     /* valid rows */
     uint32_t n_rows;
-    /* of the images, pixels, 1 to 65535; 0 without CutMix */
+    /* height of the images, pixels, 1 to 65535; 0 without CutMix */
     uint32_t height;
     /* pixels */
     uint32_t width;
@@ -111,13 +111,13 @@ struct pstk_mix_key {
     uint64_t epoch;
     /* pstk_batch.position */
     uint64_t position;
-    /* of the loader: every rank draws for itself */
+    /* rank of the loader: every rank draws for itself */
     uint32_t rank;
     /* must be 0 */
     uint32_t reserved;
 };
 
-/* What is done to one row. */
+/* The draw of one row. */
 struct pstk_mixed_row {
     /* enum pstk_mix_kind */
     uint32_t kind;

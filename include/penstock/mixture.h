@@ -29,7 +29,7 @@ extern "C" {
 /* Changes whenever the same settings would give another stream; ORDER.md has its definition. */
 #define PSTK_MIXTURE_VERSION 1
 
-/* What happens where a data set has no more samples. */
+/* How a mixture goes on when a data set has no more samples. */
 enum pstk_exhaustion {
     /* the epoch ends before the first sample that is missing; the next one begins anew */
     PSTK_EXHAUSTION_STOP = 0,
@@ -80,15 +80,15 @@ struct pstk_mixture {
     const struct pstk_subset *const *subsets;
 };
 
-/* What a loader did with one data set of its mixture. */
+/* Statistics of one data set of a loader's mixture. */
 struct pstk_mixture_stats {
     /* sizeof(struct pstk_mixture_stats), set by the caller */
     uint32_t size;
     /* must be 0 */
     uint32_t reserved;
-    /* of an epoch of the data set: its samples, those of its subset, or draws */
+    /* samples of an epoch of the data set: all, those of its subset, or its draws */
     uint64_t n_samples;
-    /* delivered from it by this loader */
+    /* samples of the data set that this loader delivered */
     uint64_t n_delivered;
 };
 

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 /*
- * How a loader makes mosaics: pstk_settings.mosaic. Fill it with pstk_mosaic_init, then name the
+ * Settings for mosaics: pstk_settings.mosaic. Fill the struct with pstk_mosaic_init, then name the
  * image.
  *
  * Pixels are copied, in the output's dtype and layout. On a device, such images are finished on the
@@ -59,29 +59,29 @@ struct pstk_mosaic {
  * them. */
 PSTK_API void pstk_mosaic_init(struct pstk_mosaic *mosaic, uint32_t size);
 
-/* What a row shows of one row, pixels. */
+/* One part of a mosaic: a rectangle copied from one row, pixels. */
 struct pstk_mosaic_part {
-    /* of the batch */
+    /* index of the source row in the batch */
     uint32_t row;
-    /* where it lies in the result */
+    /* position of the part in the result */
     uint32_t top;
     uint32_t left;
     /* 0: nothing of the row is shown */
     uint32_t height;
     uint32_t width;
-    /* where it begins in that row */
+    /* position of the part in the source row */
     uint32_t from_top;
     uint32_t from_left;
 };
 
 /*
- * What becomes of one row. With at least four valid rows, the three others differ from each other
- * and from the row itself. With fewer, each is any valid row.
+ * The draw of one row. With at least four valid rows, the three others differ from each other and
+ * from the row itself. With fewer, each is any valid row.
  */
 struct pstk_mosaic_row {
     /* 4; 1: the row stays as it is, and is its only part */
     uint32_t n_parts;
-    /* where four parts meet, pixels; 0 where the row stays */
+    /* point at which the four parts meet, pixels; 0 where the row stays */
     uint32_t center_x;
     uint32_t center_y;
     /* must be 0 */

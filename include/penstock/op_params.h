@@ -15,9 +15,9 @@
 /* ---- geometry ------------------------------------------------------------------------------ */
 
 struct pstk_random_resized_crop_params {
-    /* of the area of the image, 0 to 1 */
+    /* smallest part of the area of the image, 0 to 1 */
     double min_scale;
-    /* of the area of the image, min_scale to 1, not 0 */
+    /* largest part of the area of the image, min_scale to 1, not 0 */
     double max_scale;
     /* width / height, 1/65535 to max_ratio */
     double min_ratio;
@@ -61,7 +61,7 @@ struct pstk_random_resize_params {
     double end_side;
 };
 
-/* Where the part of width x height begins. */
+/* Top left corner of the part of width x height. */
 struct pstk_crop_params {
     /* pixels, whole, -1e6 to 1e6; IOU_CROP: 0 to 65535 */
     double top;
@@ -91,7 +91,7 @@ struct pstk_corner_crop_params {
 };
 
 struct pstk_random_iou_crop_params {
-    /* of the width, and of the height, above 0 to max_scale */
+    /* smallest part of the width, and of the height, above 0 to max_scale */
     double min_scale;
     /* min_scale to 1 */
     double max_scale;
@@ -185,14 +185,14 @@ struct pstk_affine_params {
 };
 
 struct pstk_random_perspective_params {
-    /* how far the corners move inwards, 0: not, to 1: to the middle */
+    /* largest move of the corners inwards, 0: none, to 1: to the middle */
     double distortion;
     /* 0 to 1 */
     double probability;
 };
 
 struct pstk_perspective_params {
-    /* the same as of AFFINE, divided by m6 x + m7 y + 1 */
+    /* a pixel (x, y) comes from the point of AFFINE, divided by m6 x + m7 y + 1 */
     double matrix[8];
 };
 
@@ -216,19 +216,19 @@ struct pstk_gamma_params {
 };
 
 struct pstk_posterize_params {
-    /* upper bits that stay, 0 to 8 */
+    /* number of upper bits that are kept, 0 to 8 */
     double bits;
 };
 
 struct pstk_solarize_params {
-    /* bytes from there on are inverted, 0 to 256 */
+    /* smallest byte that is inverted, 0 to 256 */
     double threshold;
 };
 
 struct pstk_solarize_add_params {
     /* -255 to 255 */
     double add;
-    /* bytes below it are added to, 0 to 256 */
+    /* limit below which `add` is added to a byte, 0 to 256 */
     double threshold;
 };
 
@@ -274,14 +274,14 @@ struct pstk_random_photometric_distort_params {
     double min_hue;
     /* part of a turn, -0.5 to 0.5 */
     double max_hue;
-    /* of each adjustment, and of the permutation, 0 to 1 */
+    /* probability of each adjustment, and of the permutation, 0 to 1 */
     double probability;
 };
 
 struct pstk_gaussian_blur_params {
     /* width and height, pixels, odd, 1 to 127 */
     double kernel[2];
-    /* of x and of y, pixels, above 0 to 1e4 */
+    /* standard deviations in x and in y, pixels, above 0 to 1e4 */
     double sigma[2];
 };
 
@@ -295,7 +295,7 @@ struct pstk_random_gaussian_blur_params {
 };
 
 struct pstk_box_blur_params {
-    /* of x and of y, pixels, 0 to 1e4 */
+    /* radii in x and in y, pixels, 0 to 1e4 */
     double radius[2];
 };
 
@@ -321,7 +321,7 @@ struct pstk_random_jpeg_params {
 /* ---- policies ------------------------------------------------------------------------------ */
 
 struct pstk_trivial_augment_wide_params {
-    /* of magnitude, 2 to 256 */
+    /* number of bins of the magnitude, 2 to 256 */
     double bins;
 };
 
@@ -330,7 +330,7 @@ struct pstk_rand_augment_params {
     double n_ops;
     /* a bin, 0 to bins - 1 */
     double magnitude;
-    /* of magnitude, 2 to 256 */
+    /* number of bins of the magnitude, 2 to 256 */
     double bins;
 };
 
@@ -346,7 +346,7 @@ struct pstk_aug_mix_params {
     double n_chains;
     /* operations of a chain, 1 to 16; 0: 1 to 3 of them */
     double depth;
-    /* of the distribution of weights, 0.01 to 100 */
+    /* parameter of the distribution of weights, 0.01 to 100 */
     double alpha;
     /* 1: all operations; 0: without brightness, saturation, contrast and sharpness */
     double all_ops;
@@ -357,13 +357,13 @@ struct pstk_timm_rand_augment_params {
     double n_ops;
     /* 0 to 1000; 10 is the greatest change of most */
     double magnitude;
-    /* of each operation, 0 to 1 */
+    /* probability of each operation, 0 to 1 */
     double probability;
     /* standard deviation of the magnitude, 0 to 1000 */
     double deviation;
     /* 1: a uniform magnitude from 0 to `magnitude`; the deviation is not used */
     double is_uniform;
-    /* drawn ones are cut to it, 0 to 1000 */
+    /* upper limit of drawn magnitudes, 0 to 1000 */
     double max_magnitude;
     /* enum pstk_timm_set */
     double set;
@@ -383,7 +383,7 @@ struct pstk_timm_aug_mix_params {
     double n_chains;
     /* operations of a chain, 1 to 16; 0: 1 to 3 of them */
     double depth;
-    /* of the distribution of weights, 0.01 to 100 */
+    /* parameter of the distribution of weights, 0.01 to 100 */
     double alpha;
     /* 1: chains are blended one after the other */
     double blended;
@@ -396,7 +396,7 @@ struct pstk_timm_aug_mix_params {
 struct pstk_mix_params {
     /* enum pstk_chain_mode */
     double mode;
-    /* of the image, 0 to 1 */
+    /* weight of the image, 0 to 1 */
     double weight;
 };
 
@@ -413,7 +413,7 @@ struct pstk_probability_params {
 };
 
 struct pstk_random_choice_params {
-    /* of each child, 0 to 1e6; all 0: they are equally likely */
+    /* weight of each child, 0 to 1e6; all 0: they are equally likely */
     double weights[PSTK_MAX_OP_PARAMS];
 };
 
@@ -427,9 +427,9 @@ struct pstk_call_params {
 /* ---- the row ------------------------------------------------------------------------------- */
 
 struct pstk_normalize_params {
-    /* of each channel, a fraction of 255 */
+    /* mean of each channel, a fraction of 255 */
     double mean[4];
-    /* of each channel, a fraction of 255, above 0 */
+    /* standard deviation of each channel, a fraction of 255, above 0 */
     double deviation[4];
     /* enum pstk_scale */
     double scale;
@@ -443,7 +443,7 @@ struct pstk_to_float_params {
 struct pstk_random_erasing_params {
     /* 0 to 1 */
     double probability;
-    /* of the area of the row, 0 to max_scale; boxes share it */
+    /* smallest part of the area of the row, 0 to max_scale; boxes share it */
     double min_scale;
     /* min_scale to 1 */
     double max_scale;
@@ -451,11 +451,11 @@ struct pstk_random_erasing_params {
     double min_ratio;
     /* height / width, to 65535 */
     double max_ratio;
-    /* of each channel; dtype u8: whole, 0 to 255 */
+    /* value of each channel; dtype u8: whole, 0 to 255 */
     double value[4];
     /* 1: normal values instead; 2: one normal value for each channel of a box */
     double is_normal;
-    /* of boxes, 1 to max_count; 0, and max_count 0: one */
+    /* smallest number of boxes, 1 to max_count; 0, and max_count 0: one */
     double min_count;
     /* min_count to 32 */
     double max_count;
@@ -470,7 +470,7 @@ struct pstk_erase_params {
     double height;
     /* pixels, 0 to 65535 */
     double width;
-    /* of each channel; dtype u8: whole, 0 to 255 */
+    /* value of each channel; dtype u8: whole, 0 to 255 */
     double value[4];
     /* 1: normal values instead, by `key` */
     double is_normal;

@@ -143,7 +143,7 @@ enum pstk_op_kind {
     /* timm's AugMix */
     PSTK_OP_TIMM_AUG_MIX = 126,
 
-    /* What holds other operations, its children, and what the program does. */
+    /* Operations that hold others, their children, and functions of the program. */
 
     /* all children, or none */
     PSTK_OP_RANDOM_APPLY = 9,
@@ -167,7 +167,7 @@ enum pstk_op_kind {
     PSTK_OP_RANDOM_ERASING = 22,
 };
 
-/* How x / 255 is computed in float32: of 256 bytes, 126 differ in the last bit. */
+/* The float32 computation of x / 255: of 256 bytes, 126 differ in the last bit. */
 enum pstk_scale {
     /* as torchvision's ToTensor */
     PSTK_SCALE_DIVIDE = 0,
@@ -185,9 +185,9 @@ enum pstk_auto_augment_policy {
 /* The operations that TIMM_RAND_AUGMENT draws from. */
 enum pstk_timm_set {
     PSTK_TIMM_SET_DEFAULT = 0,
-    /* those whose change grows with the magnitude: inc1 */
+    /* operations whose change grows with the magnitude: inc1 */
     PSTK_TIMM_SET_INCREASING = 1,
-    /* the same with weights, none of them twice: tweights */
+    /* the operations of INCREASING, drawn by weight and without repetition: tweights */
     PSTK_TIMM_SET_WEIGHTS = 2,
     /* solarize, desaturate and blur: t3a */
     PSTK_TIMM_SET_3A = 3,
@@ -204,7 +204,8 @@ enum pstk_timm_policy {
     PSTK_TIMM_POLICY_3A = 4,
 };
 
-/* What lies outside of an image that is padded: as torchvision's functional.pad of a PIL image. */
+/* The pixels outside of a padded image, as torchvision's functional.pad makes them for a PIL image.
+ */
 enum pstk_pad_mode {
     /* the fill */
     PSTK_PAD_CONSTANT = 0,
@@ -216,7 +217,7 @@ enum pstk_pad_mode {
     PSTK_PAD_SYMMETRIC = 3,
 };
 
-/* Where an image lies in what it is padded to. */
+/* The position of an image in its padding. */
 enum pstk_position {
     PSTK_POSITION_CENTER = 0,
     PSTK_POSITION_TOP_LEFT = 1,
@@ -232,8 +233,8 @@ enum pstk_corner {
     PSTK_CORNER_CENTER = 4,
 };
 
-/* How a resize weighs the pixels around a place: the filters of Pillow's Image.resize, all with
- * antialiasing except NEAREST. The pixels are those of Pillow. */
+/* The weights of the pixels around a point in a resize: the filters of Pillow's Image.resize, all
+ * with antialiasing except NEAREST. The pixels are those of Pillow. */
 enum pstk_filter {
     /* BILINEAR */
     PSTK_FILTER_DEFAULT = 0,
@@ -322,7 +323,7 @@ struct pstk_op {
     /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
      * others: 0 */
     uint32_t channels;
-    /* of pixels that the image lacks, one value per channel; 0: black */
+    /* value of pixels that the image lacks, one per channel; 0: black */
     uint8_t fill[4];
 
     /* CALL: the function; others: NULL */
@@ -339,7 +340,7 @@ struct pstk_op {
  * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. For another filter, set the
  * member `filter` of the result; so for every resize below. */
 PSTK_API struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width);
-/* The same with the caller's scale and ratio. */
+/* Crop a random part and resize it, with the caller's scale and ratio. */
 PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width,
                                                        double scale_min, double scale_max,
                                                        double ratio_min, double ratio_max);
@@ -348,8 +349,8 @@ PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t
 PSTK_API struct pstk_op pstk_resize(uint32_t height, uint32_t width);
 /* Resize the shorter side to `side`: torchvision.transforms.Resize(side). */
 PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
-/* The same, but resize the longer side to `longest` pixels where it would become longer:
- * torchvision.transforms.Resize(side, max_size=longest). 0: any length. */
+/* Resize the shorter side to `side`, but the longer side to `longest` pixels where it would become
+ * longer: torchvision.transforms.Resize(side, max_size=longest). 0: any length. */
 PSTK_API struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest);
 /* Resize the longer side to `side`: torchvision.transforms.v2.Resize(None, max_size=side). */
 PSTK_API struct pstk_op pstk_resize_longest(uint32_t side);
@@ -460,7 +461,8 @@ PSTK_API struct pstk_op pstk_random_gaussian_blur(uint32_t kernel, double least,
 PSTK_API struct pstk_op pstk_random_box_blur(double least, double most);
 /* Lose what a JPEG file loses: torchvision.transforms.v2.functional.jpeg. */
 PSTK_API struct pstk_op pstk_jpeg(uint32_t quality);
-/* The same at a random quality: torchvision.transforms.v2.JPEG((least, most)). */
+/* Lose what a JPEG file of a random quality loses: torchvision.transforms.v2.JPEG((least, most)).
+ */
 PSTK_API struct pstk_op pstk_random_jpeg(uint32_t least, uint32_t most);
 /* Call a function of the program, which changes pixels in place, with scratch_size bytes of
  * scratch. Masks, boxes and keypoints that follow the image stay where they are. */
@@ -493,7 +495,7 @@ PSTK_API struct pstk_op pstk_to_float(uint32_t scale);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);
-/* The same for images of `channels` channels, 1, 3 or 4: as many floats each. */
+/* Normalise images of `channels` channels, 1, 3 or 4: as many floats each. */
 PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean,
                                                 const float *deviation);
 /* Erase a random box: torchvision.transforms.RandomErasing(probability) with its defaults, scale

@@ -26,7 +26,7 @@ enum pstk_order {
     PSTK_ORDER_WINDOWED = 2,
 };
 
-/* What becomes of the last n modulo G samples of an order. */
+/* How the loader treats the last n modulo G samples of an order. */
 enum pstk_last_batch {
     /* the epoch leaves them out */
     PSTK_LAST_DROP = 0,
@@ -82,13 +82,12 @@ struct pstk_order_settings {
     uint32_t global_batch_size;
     /* must be 0 */
     uint32_t reserved;
-    /* of a windowed order, else 0: pieces of the data set that are interleaved, at most
-     * PSTK_MAX_WAYS. 0: 48, 12, 4 or 1, a function of n_samples */
+    /* windowed order, else 0: pieces of the data set that are interleaved, at most PSTK_MAX_WAYS.
+     * 0: 48, 12, 4 or 1, a function of n_samples */
     uint32_t ways;
-    /* of a windowed order, else 0: samples of a block, at most PSTK_MAX_BLOCK. 0: 64 */
+    /* windowed order, else 0: samples of a block, at most PSTK_MAX_BLOCK. 0: 64 */
     uint32_t block;
-    /* of a windowed order, else 0: blocks whose samples are mixed, at most PSTK_MAX_WINDOW.
-     * 0: 4 */
+    /* windowed order, else 0: blocks whose samples are mixed, at most PSTK_MAX_WINDOW. 0: 4 */
     uint32_t window;
     /* changes of the size of batches in the run, at most PSTK_MAX_BATCH_STEPS */
     uint32_t n_batch_steps;
@@ -99,14 +98,14 @@ struct pstk_order_settings {
 /* Fill in what is 0 of ways, block and window of a windowed order. 0; EINVAL. borrows. */
 PSTK_API int pstk_order_settle(struct pstk_order_settings *s);
 
-/* What an order means for one rank. All 0 where there are no samples. */
+/* The properties of an order for one rank. All members are 0 if there are no samples. */
 struct pstk_order_explanation {
     /* sizeof(struct pstk_order_explanation), set by the caller */
     uint32_t size;
-    /* of a windowed order, settled; 0 of others */
+    /* windowed order: settled values; other orders: 0 */
     uint32_t ways, block, window;
-    /* of a windowed order: ways for this number of ranks, near 48: a multiple of world, and not
-     * so many that one has less than 1024 samples unless it is world itself. With that number each
+    /* windowed order: advised number of ways for this number of ranks, near 48. It is a multiple of
+     * world; unless it is world itself, each way has at least 1024 samples. With that number each
      * rank has ways of its own. Past PSTK_MAX_WAYS ranks: the largest divisor of world */
     uint32_t advised_ways;
     /* valid rows of this rank's last batch */
@@ -115,7 +114,7 @@ struct pstk_order_explanation {
     uint64_t n_batches;
     /* samples from which the next one is drawn, of all ranks together; 1: sequential */
     uint64_t n_mixed;
-    /* of an epoch of a windowed order; 0 of others */
+    /* blocks of an epoch of a windowed order; other orders: 0 */
     uint64_t n_blocks;
     /* ways of a windowed order that this rank has samples of: ways / gcd(ways, world) */
     uint64_t ways_of_rank;

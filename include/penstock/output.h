@@ -73,8 +73,8 @@ struct pstk_sample {
     uint32_t codec;
     uint32_t reserved;
 
-    /* What data holds: decoded pixels, as u8 [height, width, channels], or an array or a number of
-     * the field. Other bytes are u8 [data_size]. */
+    /* Type of data: decoded pixels, as u8 [height, width, channels], or an array or a number of the
+     * field. Other bytes are u8 [data_size]. */
 
     /* enum pstk_dtype of the elements */
     uint32_t dtype;
@@ -104,7 +104,7 @@ struct pstk_op_list {
     uint32_t reserved;
 };
 
-/* What IMAGE outputs have, and callbacks that get decoded pixels. */
+/* Members of IMAGE outputs, and of callbacks that get decoded pixels. */
 struct pstk_image_output {
     /* enum pstk_layout. default: PSTK_NHWC */
     uint32_t layout;
@@ -143,14 +143,14 @@ struct pstk_image_output {
     uint64_t reserved[4];
 };
 
-/* What CALLBACK outputs have; those with processes (processes.h), too. */
+/* Members of CALLBACK outputs, also of those with processes (processes.h). */
 struct pstk_callback_output {
     pstk_decode_fn decode;
     /* the first argument of decode */
     void *user;
-    /* bytes for each worker */
+    /* bytes of scratch memory for each worker */
     uint64_t scratch_size;
-    /* of one row */
+    /* shape of one row */
     uint64_t shape[8];
     /* dimensions of one row */
     uint32_t n_dims;
@@ -159,10 +159,10 @@ struct pstk_callback_output {
     uint32_t stored;
     /* processes that make the rows, in place of decode; NULL: none. copies */
     const struct pstk_processes *processes;
-    /* of processes: nanoseconds for one row, or one whole batch; 0: any */
+    /* processes: time limit for one row, or one whole batch, in nanoseconds; 0: none */
     uint64_t timeout_ns;
-    /* of processes: 1: one gets whole batches, see processes.h. Rows that it gets must have one
-     * size: images that the ops give one, arrays of a fixed shape, scalars */
+    /* processes: 1: each request is a whole batch, see processes.h. The rows of a request must have
+     * one size: images that the ops give one, arrays of a fixed shape, scalars */
     uint32_t batched;
     /* must be 0 */
     uint32_t reserved2;
@@ -171,9 +171,9 @@ struct pstk_callback_output {
     uint64_t reserved[4];
 };
 
-/* What outputs have that follow an image: MASK, BOXES, PER_BOX, KEYPOINTS and POLYGONS. What the
- * geometric operations of an image output do to a sample, they do to these outputs, too, which have
- * no operations of their own. */
+/* Members of outputs that follow an image: MASK, BOXES, PER_BOX, KEYPOINTS and POLYGONS. The
+ * geometric operations of the image output also apply to these outputs, which have no operations of
+ * their own. */
 struct pstk_follow_output {
     /* name of the image output; NULL: the only one of the image that the field belongs to. Not of
      * PER_BOX, which follows boxes. copies */
@@ -198,11 +198,11 @@ struct pstk_follow_output {
     /* BOXES: 1: not clipped to the image. A box without area in the image is dropped in any case.
      * KEYPOINTS: 1: points that leave the image keep their visibility and their place */
     uint32_t keep_outside;
-    /* BOXES: drop those with a side below it, once clipped; pixels */
+    /* BOXES: shortest side of a box that is kept, after clipping; pixels */
     double min_side;
-    /* BOXES: drop those of a smaller area, once clipped; pixels */
+    /* BOXES: smallest area of a box that is kept, after clipping; pixels */
     double min_area;
-    /* BOXES: drop those of whose area less is left after clipping; a fraction, 0 to 1 */
+    /* BOXES: smallest fraction of its area that a kept box has after clipping; 0 to 1 */
     double min_visible;
     /* PER_BOX: added to every number, of a field of whole numbers: 1 makes labels begin at 1, where
      * a detector keeps 0 for the background. A sum that the dtype cannot hold is an error of its
@@ -221,20 +221,21 @@ struct pstk_follow_output {
     uint64_t reserved[4];
 };
 
-/* What ragged outputs have: BYTES, RAGGED, BOXES, PER_BOX, KEYPOINTS and POLYGONS. */
+/* Members of ragged outputs: BYTES, RAGGED, BOXES, PER_BOX, KEYPOINTS and POLYGONS. */
 struct pstk_ragged_output {
-    /* of one slot; 0: batch_size * the field's maximum */
+    /* bytes of values in one slot; 0: batch_size * the field's maximum */
     uint64_t bytes_per_batch;
 
     /* must be 0 */
     uint64_t reserved[4];
 };
 
-/* One tensor of every batch: a head, and what its kind has. Members of other kinds are 0. */
+/* One tensor of every batch: a head, and one part for each family of kinds. Members of other kinds
+ * are 0. */
 struct pstk_output {
-    /* of the tensor; NULL: the field's. copies */
+    /* name of the tensor; NULL: the field's. copies */
     const char *name;
-    /* of the data set's schema. copies */
+    /* name of a field of the data set's schema. copies */
     const char *field;
     /* enum pstk_output_kind */
     uint32_t kind;

@@ -124,11 +124,11 @@ extern "C" {
 /* ---- settings ------------------------------------------------------------------------------ */
 
 /*
- * What becomes of a sample that cannot be read or decoded, or for which a function of the program
- * fails (decode, PSTK_OP_CALL, processes.h). The loader decodes only the part of a JPEG that the
- * crop reaches: it does not see damage below that part in that epoch. The pixels it delivers are
- * right, and it always checks the checksums. pstk_image_check, which `penstock pack` applies to
- * every file, decodes all of a file.
+ * How the loader treats a sample that cannot be read or decoded, or for which a function of the
+ * program fails (decode, PSTK_OP_CALL, processes.h). The loader decodes only the part of a JPEG
+ * that the crop reaches: it does not see damage below that part in that epoch. The pixels it
+ * delivers are right, and it always checks the checksums. pstk_image_check, which `penstock pack`
+ * applies to every file, decodes all of a file.
  */
 enum pstk_bad_sample {
     /* pstk_next returns the error */
@@ -176,7 +176,7 @@ typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
  * Thread: any that ends the last reference of a batch shared on a device. */
 typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
-/* Which samples come when. The seed is pstk_settings.seed. */
+/* The order of the samples. The seed is pstk_settings.seed. */
 struct pstk_settings_order {
     /* enum pstk_order. default: PSTK_ORDER_FULL */
     uint32_t kind;
@@ -185,17 +185,17 @@ struct pstk_settings_order {
      * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
      * default: 0 */
     uint32_t uneven;
-    /* of the first batch. default: 0 */
+    /* epoch of the first batch. default: 0 */
     uint64_t epoch;
-    /* of the first batch, counted in samples over all ranks. default: 0 */
+    /* position of the first batch in its epoch, counted in samples over all ranks. default: 0 */
     uint64_t position;
-    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are interleaved, at most 65536. A rank
-     * reads its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function
-     * of the number of samples */
+    /* PSTK_ORDER_WINDOWED: pieces of the data set that are interleaved, at most 65536. A rank reads
+     * its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function of the
+     * number of samples */
     uint32_t ways;
-    /* of PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
+    /* PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
     uint32_t block;
-    /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
+    /* PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
     uint32_t window;
     /* changes of the size of batches, at most PSTK_MAX_BATCH_STEPS (order.h); batch_size or
      * global_batch_size is that of the first steps. Slots have room for the largest, or for
@@ -254,7 +254,7 @@ struct pstk_settings_memory {
     uint64_t reserved[4];
 };
 
-/* How the machine reads and decodes; what a loader chooses well by itself. */
+/* Reading and decoding. The defaults suit most machines. */
 struct pstk_settings_reading {
     /* enum pstk_reader_kind. If the machine refuses a forced reader, pstk_open fails; a later
      * refusal only sets the fallback. default: PSTK_READER_AUTO */
@@ -279,11 +279,12 @@ struct pstk_settings_reading {
     uint64_t reserved[4];
 };
 
-/* Where batches are handed out. */
+/* The device on which batches are handed out. */
 struct pstk_settings_device {
     /* enum pstk_device_kind. default: PSTK_HOST */
     uint32_t kind;
-    /* of that kind; for CUDA as this process sees its devices. default: 0 */
+    /* index of the device among those of its kind; for CUDA as this process sees its devices.
+     * default: 0 */
     int32_t index;
     /* batches in the memory of a device that has its own, at least 2. Slot k keeps its addresses
      * for the loader's life. default: auto, 3 */
@@ -298,7 +299,7 @@ struct pstk_settings_device {
     uint64_t reserved[4];
 };
 
-/* What a loader reports of itself in addition to pstk_get_stats. */
+/* Reports of a loader in addition to pstk_get_stats. */
 struct pstk_settings_observe {
     /* 1: batches have crops. default: 0 */
     uint32_t report_crops;
@@ -326,14 +327,13 @@ struct pstk_settings_observe {
 };
 
 /*
- * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults:
- * first what most programs set, then what the rest is about, by topic. "auto" is 0: pstk_open
- * chooses, and pstk_stats reports the choice. Each of the structs order, ranks, memory, reading,
- * device and observe ends in 32 bytes for later members: they must be 0, as all members called
- * reserved, or pstk_open returns ENOTSUP.
- * Messages name a member without its struct, and as Python does: n_slots, order, device,
- * device_index, n_device_slots, measure_device; of outputs `follows` (follow.image) and `form`
- * (follow.box_format).
+ * The settings of a loader. Fill the struct with pstk_settings_init, then change the members that
+ * differ from the defaults. Members that most programs set come first; the others follow by topic.
+ * "auto" is 0: pstk_open chooses, and pstk_stats reports the choice. Each of the structs order,
+ * ranks, memory, reading, device and observe ends in 32 bytes for later members: they must be 0, as
+ * all members called reserved, or pstk_open returns ENOTSUP. Messages name a member without its
+ * struct, and as Python does: n_slots, order, device, device_index, n_device_slots, measure_device;
+ * of outputs `follows` (follow.image) and `form` (follow.box_format).
  */
 struct pstk_settings {
     /* Sizes of structs; pstk_settings_init sets them. */
@@ -347,20 +347,20 @@ struct pstk_settings {
     /* must be 0 */
     uint32_t reserved;
 
-    /* What is read. */
+    /* Data. */
 
     /* the data set; copies. NULL with mixture */
     const char *path;
     /* several data sets in given shares (mixture.h), in place of path, which is NULL; copies. Not
      * with PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_mixture *mixture;
-    /* how a data set of another format is read (foreign.h); of a mixture each one; copies. default:
-     * NULL, as found */
+    /* settings for reading a data set of another format (foreign.h), in a mixture every data set;
+     * copies. default: NULL, as found */
     const struct pstk_foreign *foreign;
     /* the samples that the order has (subset.h); copies. default: NULL, all */
     const struct pstk_subset *subset;
 
-    /* What a batch has. */
+    /* Batches. */
 
     /* n_outputs of them; copies */
     const struct pstk_output *outputs;
@@ -382,7 +382,7 @@ struct pstk_settings {
     /* pictures of four rows (mosaic.h); copies. Not with mix. default: NULL, none */
     const struct pstk_mosaic *mosaic;
 
-    /* of the order and of every random draw. default: 0 */
+    /* seed of the order and of every random draw. default: 0 */
     uint64_t seed;
     /* workers. default: auto, the cores that this process may use, by its quota too, less one for
      * the reader of each NUMA node and one for the copies to a device, while 4 workers a node
@@ -477,7 +477,7 @@ struct pstk_batch {
     uint32_t n_valid;
 
     uint64_t epoch;
-    /* of the batch's first sample, over all ranks */
+    /* position of the batch's first sample, over all ranks */
     uint64_t position;
     /* with `epoch` the cursor to save after this batch */
     uint64_t next_position;
@@ -514,10 +514,10 @@ struct pstk_batch {
     uint32_t n_damaged_images;
     /* boxes that were dropped, as of struct pstk_output */
     uint32_t n_dropped_boxes;
-    /* of outputs that have size_ops: the index of the list that made the batch; else 0 */
+    /* index of the list of size_ops that made the batch; 0 without size_ops */
     uint32_t size_index;
-    /* of a mixture: n_valid numbers of data sets, whose samples sample_ids and replacement_ids
-     * count; else NULL */
+    /* mixture: n_valid numbers of data sets; sample_ids and replacement_ids are ids within these;
+     * else NULL */
     const uint32_t *data_sets;
 };
 

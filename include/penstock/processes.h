@@ -63,7 +63,7 @@ struct pstk_processes {
     uint64_t start_timeout_ns;
 };
 
-/* What a process is asked for. */
+/* A request to a worker process. */
 struct pstk_request {
     /* sizeof(struct pstk_request) of the library */
     uint32_t size;
@@ -92,7 +92,7 @@ struct pstk_request {
 
 #define PSTK_ANSWER_TEXT 600
 
-/* What it answers. A message may end after the text. */
+/* The answer of a worker process. A message may end after the text. */
 struct pstk_answer {
     /* 0, or below 0: the sample is bad */
     int32_t result;

@@ -41,7 +41,7 @@ struct pstk_settings;
 /* The most elements of pstk_rank_query.known. */
 #define PSTK_MAX_KNOWN_RANKS 8
 
-/* Who gave a program the ranks that it knows without variables. */
+/* The source of ranks that a program knows without variables. */
 enum pstk_known_by {
     /* a process group that this process has initialised: nearer than every launcher */
     PSTK_KNOWN_BY_GROUP = 0,
@@ -66,8 +66,8 @@ struct pstk_known_ranks {
     uint32_t reserved;
 };
 
-/* Whether this process has a controlling terminal. srun gives its tasks none, except with --pty:
- * programs of a shell in an allocation are no tasks of it. */
+/* The controlling terminal of this process. srun gives its tasks none, except with --pty. Programs
+ * that a shell in an allocation starts are not tasks of srun. */
 enum pstk_terminal {
     /* the library opens /dev/tty */
     PSTK_TERMINAL_ASK = 0,
@@ -75,8 +75,8 @@ enum pstk_terminal {
     PSTK_TERMINAL_OWN = 2,
 };
 
-/* What is asked, of which environment. Zero it and set size and environment. All pointers: borrows.
- */
+/* The query and the environment that it reads. Zero the struct and set size and environment. All
+ * pointers: borrows. */
 struct pstk_rank_query {
     /* sizeof(struct pstk_rank_query), set by the caller */
     uint32_t size;
@@ -85,7 +85,7 @@ struct pstk_rank_query {
     /* NAME=VALUE, then NULL, as `environ`; NULL: no variable is set */
     const char *const *environment;
 
-    /* What libraries of the program report. */
+    /* Ranks that libraries of the program report. */
 
     /* those of one level in order of preference; NULL: none */
     const struct pstk_known_ranks *known;
@@ -97,16 +97,16 @@ struct pstk_rank_query {
 
     /* begins each message about variables: "--rank"; "": nothing does */
     const char *option;
-    /* what asks for this search: "--rank auto" */
+    /* option that requests this search: "--rank auto" */
     const char *automatic;
-    /* what gives the numbers themselves: "--rank and --world" */
+    /* options that give the numbers themselves: "--rank and --world" */
     const char *numbers;
-    /* what makes this process the only one: "--rank 0 --world 1" */
+    /* options that make this process the only one: "--rank 0 --world 1" */
     const char *alone;
 
     /* An indexed Job of Kubernetes, which has its number of pods in no variable. */
 
-    /* what gives the number: "--parts N"; NULL: as `numbers` */
+    /* option that gives the number of pods: "--parts N"; NULL: as `numbers` */
     const char *indexed;
     /* the number of pods; 0: unknown */
     uint32_t n_indexed;
@@ -114,7 +114,7 @@ struct pstk_rank_query {
     uint32_t reserved;
 };
 
-/* What was found. */
+/* The result of pstk_find_ranks. */
 struct pstk_found_ranks {
     /* sizeof(struct pstk_found_ranks), set by the caller */
     uint32_t size;
@@ -128,7 +128,8 @@ struct pstk_found_ranks {
      * fewer cores than its cgroup has, or than the process that started it under torchrun or Ray
      * Train, and so few that those of local_world processes fit */
     uint32_t is_bound;
-    /* who says so: "torchrun", "Open MPI", "srun", the name of a library; "alone": nobody */
+    /* source of the ranks: "torchrun", "Open MPI", "srun", the name of a library; "alone": nobody
+     */
     char source[32];
 };
 

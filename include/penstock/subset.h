@@ -23,14 +23,14 @@ struct pstk_members;
 enum pstk_subset_kind {
     /* the indices first to last - 1 */
     PSTK_SUBSET_RANGE = 1,
-    /* of a permutation that the seed draws, the places floor(n * first / 10^9) to
-     * floor(n * last / 10^9) - 1: steps of one seed whose bounds meet are disjoint, and together
-     * whole, for every n */
+    /* positions floor(n * first / 10^9) to floor(n * last / 10^9) - 1 of a permutation that the
+     * seed draws. Steps of one seed whose bounds meet are disjoint for every n, and leave out no
+     * sample between them */
     PSTK_SUBSET_FRACTION = 2,
-    /* of the same permutation, the places floor(n * fold / n_folds) to
-     * floor(n * (fold + 1) / n_folds) - 1; inverted: all others */
+    /* positions floor(n * fold / n_folds) to floor(n * (fold + 1) / n_folds) - 1 of the same
+     * permutation; inverted: all others */
     PSTK_SUBSET_FOLD = 3,
-    /* those of the listed samples that the steps before left, in the order of the list */
+    /* the listed samples that the steps before left, in the order of the list */
     PSTK_SUBSET_IDS = 4,
     /* the samples whose value in a column of whole numbers is listed; inverted: is not */
     PSTK_SUBSET_WHERE = 5,
@@ -40,7 +40,8 @@ enum pstk_subset_kind {
     PSTK_SUBSET_MEMBERS = 7,
     /* the last step: all samples stay, and an epoch is n_draws draws with replacement by weight */
     PSTK_SUBSET_WEIGHTED = 8,
-    /* the same, with weights by which each class comes equally often, and each sample of a class */
+    /* as WEIGHTED, with weights that give each class the same probability, and each sample within a
+     * class */
     PSTK_SUBSET_BALANCED = 9,
 };
 
@@ -59,7 +60,7 @@ struct pstk_subset {
     /* RANGE: indices, first < last <= what there is. FRACTION: billionths, first < last <= 10^9 */
     uint64_t first;
     uint64_t last;
-    /* FRACTION, FOLD: of the permutation; nothing else depends on it. default: 0 */
+    /* FRACTION, FOLD: seed of the permutation; nothing else depends on it. default: 0 */
     uint64_t seed;
     /* FOLD: from 0, below n_folds */
     uint32_t fold;

@@ -118,7 +118,7 @@ struct pstk_error {
     uint64_t length;
     /* PSTK_NONE outside a loader */
     uint64_t epoch;
-    /* of samples over all ranks in the epoch, or PSTK_NONE */
+    /* position in the epoch, in samples over all ranks, or PSTK_NONE */
     uint64_t position;
 
     /* file name of the shard, or "" */
@@ -176,7 +176,7 @@ enum pstk_layout {
     PSTK_NCHW = 1,
 };
 
-/* How the bytes of an image field are encoded. Every record has its own encoding, so one data set
+/* The encoding of the bytes of an image field. Every record has its own encoding, so one data set
  * may mix them. */
 enum pstk_encoding {
     /* the field is not an image */
