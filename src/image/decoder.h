@@ -23,7 +23,7 @@ struct pstk__image_info {
     uint32_t width;    /* pixels, as coded */
     uint32_t height;
     uint32_t orientation; /* EXIF, 1..8; 1 when there is none */
-    /* of the coded image, as its header says */
+    /* number of channels of the coded image, by its header */
     uint8_t channels;
     uint8_t bit_depth;   /* of a sample */
     uint8_t has_palette; /* 1: samples are numbers of a palette's colours */

@@ -13,7 +13,7 @@ struct tiff {
     int is_little;
 };
 
-/* Where the value of an entry is. */
+/* The location of an entry's value. */
 struct value {
     uint32_t type; /* of TIFF; 0: there is no entry */
     uint64_t at;   /* in the structure; of its first element, which is whole */

@@ -31,8 +31,8 @@ int pstk__mask_check(const void *data, uint64_t size, const struct pstk__image_i
  */
 int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_info *info,
                       void *out, struct pstk_error *err);
-/* The same, row by row, with memory of an arena, which has room for pstk__mask_scratch bytes. The
- * sink has one channel for each byte of a sample. */
+/* Decode a mask row by row, with memory of an arena, which has room for pstk__mask_scratch bytes.
+ * EBADMSG, ENOMEM. The sink has one channel for each byte of a sample. */
 int pstk__mask_rows(struct pstk__arena *arena, const void *data, uint64_t size,
                     const struct pstk__image_info *info, const struct pstk__row_sink *sink,
                     struct pstk_error *err);

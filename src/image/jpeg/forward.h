@@ -28,7 +28,7 @@ struct pstk__jpeg_divisors {
 /* Make the divisors of a table, whose entries are from 1 to 255. */
 void pstk__jpeg_divisors_init(struct pstk__jpeg_divisors *divisors, const uint16_t quant[64]);
 
-/* Where blocks are written, packed: see struct pstk__block_row. Room: one map and one DC for each
+/* The destination of packed blocks: see struct pstk__block_row. Room: one map and one DC for each
  * block, 63 of the others, and after these PSTK__FORWARD_PAD bytes. */
 struct pstk__block_writer {
     uint64_t *maps;

@@ -7,7 +7,7 @@
 /* The weight of each DC value of the window. Estimates are sums of these, divided by 256. */
 typedef int16_t weights[SIDE][SIDE];
 
-/* How one coefficient is estimated. */
+/* The formula that estimates one coefficient. */
 struct estimate {
     uint8_t zigzag;        /* its place in the zigzag order */
     uint8_t natural;       /* its place in a block */
@@ -17,7 +17,7 @@ struct estimate {
 
 /* ---- the weights ---------------------------------------------------------------------------- */
 
-/* Where the file has AC coefficients: the window of K.8, widened to 5 x 5. */
+/* Weights for files with AC coefficients: the window of K.8, widened to 5 x 5. */
 static const weights slope = {[2] = {-7, 50, 0, -50, 7}};
 static const weights curve = {[2] = {-1, 13, -24, 13, -1}};
 static const weights twist = {
@@ -31,7 +31,8 @@ static const struct estimate estimates[] = {
     {.zigzag = 5, .natural = 2, .weights = &curve},
 };
 
-/* Where it has only DC coefficients: a blur like Gauss's, which changes the DC as well. */
+/* Weights for files with only DC coefficients: a blur like Gauss's, which changes the DC as well.
+ */
 static const weights dc_blur = {{-2, -6, -8, -6, -2},
                                 {-6, 6, 42, 6, -6},
                                 {-8, 42, 152, 42, -8},

@@ -43,7 +43,7 @@ static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_
     return missing ? no_memory(err) : 0;
 }
 
-/* What decoding a field needs. */
+/* The resources that decoding a field needs. */
 struct means {
     struct pstk__decoder *zstd;
     struct pstk__planes_tables *tables;

@@ -11,7 +11,8 @@
 #include "image/planes/kernels.h"
 #include "image/planes/sets.h"
 
-/* What the record needs in addition to the coefficients. */
+/* The input of a record: the image with its coefficients, its skeleton, and the settings of the
+ * coder. */
 struct pstk__planes_source {
     const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
     const struct pstk__planes_set *sets;        /* all; NULL: no built-in tables are used */
