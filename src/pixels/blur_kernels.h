@@ -36,7 +36,7 @@ struct pstk__blur_kernels {
     uint32_t isa; /* enum pstk_kernels */
     /* Move the sums one row on, and write n bytes of the output row. */
     void (*box_row)(uint8_t *out, uint32_t *sums, const struct pstk__blur_box *box, uint32_t n);
-    /* The same where no sum exceeds 255 * PSTK__BLUR_LOW_BOX. */
+    /* As box_row, for boxes whose sums never exceed 255 * PSTK__BLUR_LOW_BOX. */
     void (*low_box_row)(uint8_t *out, uint16_t *sums, const struct pstk__blur_box *box, uint32_t n);
     /* Sum 2 reach + 1 rows of n bytes, the middle one rows[reach]. */
     void (*column)(float *out, const uint8_t *const *rows, const struct pstk__blur_weights *y,

@@ -98,7 +98,7 @@ INLINE void look_up_4(struct block *block, const void *lookups)
         block->of[c] = look_up(&of[c], block->of[c]);
 }
 
-/* Whether a table is (v & *mask) ^ *flips, as those of invert and posterize are. */
+/* Return 1 if a table is (v & *mask) ^ *flips, as the tables of invert and posterize are. */
 static int has_bits(const uint8_t to[256], uint8_t *mask, uint8_t *flips)
 {
     uint32_t n_bad = 0;

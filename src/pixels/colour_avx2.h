@@ -28,7 +28,7 @@ struct wide {
     __m256i of[4];
 };
 
-/* What a kernel does to a block; settings are its own. */
+/* Transform a block in place. Each kernel has its own type of settings. */
 typedef void block_function(struct block *block, const void *settings);
 
 INLINE struct wide widened(__m256i v)

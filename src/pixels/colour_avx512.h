@@ -89,7 +89,7 @@ INLINE __m512i blended(__m512i from, __m512i to, __m512 factor)
     return _mm512_cvttps_epi32(_mm512_min_ps(v, _mm512_set1_ps(255.0f)));
 }
 
-/* The same of words, which are clipped to at least -2^15. */
+/* Blend words as blended does; the results are clipped to at least -2^15. */
 INLINE __m512i blended_words(__m512i from, __m512i to, __m512 factor)
 {
     const __m512i zero = _mm512_setzero_si512();

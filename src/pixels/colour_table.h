@@ -19,7 +19,7 @@ struct pstk__colour_table {
     uint8_t to[4][256];
 };
 
-/* How many pixels have each byte, by channel. Rows past the picture's channels are 0. */
+/* The number of pixels with each byte value, by channel. Rows past the picture's channels are 0. */
 struct pstk__colour_histogram {
     uint32_t n[4][256];
 };

@@ -105,7 +105,7 @@ struct columns {
     uint32_t input[COLUMNS];
 };
 
-/* Those from `begin` on, at most up to `end`. */
+/* Fill in the columns from `begin` on, at most COLUMNS of them and none past `end`. */
 static void columns_of(struct columns *columns, const struct side *x, uint32_t begin, uint32_t end,
                        uint32_t mode)
 {

@@ -18,7 +18,7 @@ struct pstk__affine {
     float scale[PSTK__MAX_CHANNELS], offset[PSTK__MAX_CHANNELS];
 };
 
-/* How to make a row of u8 pixels a row of output elements: out = table[channel][value]. */
+/* The conversion of a row of u8 pixels to a row of output elements: out = table[channel][value]. */
 struct pstk__finish {
     uint32_t channels; /* 1, 3 or 4: bytes of a pixel, elements of an output pixel */
     uint32_t dtype;    /* PSTK_U8, F16, BF16, F32 */
@@ -27,15 +27,15 @@ struct pstk__finish {
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* channels x 256 elements of dtype (u8: unused) */
-    /* of the table; makes finishing faster; NULL: there is none */
+    /* affine form of the table, which makes finishing faster; NULL: there is none */
     const struct pstk__affine *affine;
-    /* what the kernels' lookup_init made of the table; NULL: finish_row makes it itself */
+    /* result of the kernels' lookup_init for the table; NULL: finish_row computes it */
     const void *lookup;
 };
 #define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every ISA */
 
-/* What finishing ops do to a channel: (x / 255 - mean) / deviation. */
+/* The arithmetic of finishing ops: (x / 255 - mean) / deviation, by channel. */
 struct pstk__normalisation {
     uint32_t is_set; /* 0: only x / 255 */
     uint32_t scale;  /* enum pstk_scale: how x / 255 is computed */

@@ -50,8 +50,8 @@ static const uint8_t fourth[256] = {ROW_64(FOURTH, 0), ROW_64(FOURTH, 64), ROW_6
 #define EVERY_THIRD 0x9249249249249249ull  /* bits 0, 3, 6, ... 63 */
 #define EVERY_FOURTH 0x1111111111111111ull /* bits 0, 4, 8, ... 60 */
 
-/* Where the channels of a run of pixels, mirrored or not, lie in its registers: byte channels * k +
- * c is byte k of channel c. */
+/* The positions of the channels of a run of pixels, mirrored or not, in its registers: byte
+ * channels * k + c is byte k of channel c. */
 struct split {
     __m512i from[PSTK__MAX_CHANNELS];
     __mmask64 in[PSTK__MAX_CHANNELS][PSTK__MAX_CHANNELS]; /* of a channel: which bytes come from

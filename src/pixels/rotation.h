@@ -9,7 +9,7 @@
 #include "pixels/copy.h"
 #include "pixels/warp.h"
 
-/* What Image.rotate takes. */
+/* The parameters of Pillow's Image.rotate. */
 struct pstk__rotation_params {
     double angle;            /* degrees, counter-clockwise; finite */
     uint32_t expand;         /* 1: the output holds the whole turned picture */
@@ -17,7 +17,7 @@ struct pstk__rotation_params {
     const double *translate; /* x, y, after the turn; NULL: none */
 };
 
-/* What it does to a picture of one size. */
+/* A rotation of pictures of one size. */
 struct pstk__rotation {
     uint32_t exact;         /* 1: by `turn`; 0: by `m` */
     uint32_t turn;          /* enum pstk__turn */

@@ -85,8 +85,8 @@ struct pstk__tensor_warp {
 };
 void pstk__tensor_warp(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
                        const struct pstk__picture *in, const struct pstk__tensor_warp *warp);
-/* What rotate does to a picture of one size: m is for pstk__tensor_warp. params->translate is NULL.
- */
+/* Compute torchvision's rotation of pictures of one size; pstk__tensor_warp takes its m.
+ * params->translate is NULL. */
 void pstk__tensor_rotation_init(struct pstk__rotation *rotation,
                                 const struct pstk__rotation_params *params, uint32_t width,
                                 uint32_t height);

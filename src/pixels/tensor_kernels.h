@@ -17,7 +17,7 @@
 /* Pixels of a block that a kernel computes at a time. */
 #define PSTK__TENSOR_LANES 64u
 
-/* Where the pixels of an output come from: three weights of x, y and 1 each. */
+/* The map from output pixels to input positions: three weights of x, y and 1 each. */
 struct pstk__tensor_grid {
     float x[3], y[3];
     float divisor[3];     /* of both; read if has_divisor */

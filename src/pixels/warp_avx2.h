@@ -13,7 +13,7 @@
 
 #define FOUR static inline __attribute__((always_inline, target("avx2")))
 
-/* What one input needs for every four places. */
+/* The constants of one input, for every four positions. */
 struct source {
     const struct pstk__picture *in;
     __m256d width, height;

@@ -6,8 +6,8 @@
 #ifndef PSTK_PIXELS_WARP_MATRIX_H
 #define PSTK_PIXELS_WARP_MATRIX_H
 
-/* What functional.affine takes: turn, shear and scale about the centre, then translate, in pixels.
- */
+/* The parameters of torchvision's functional.affine: turn, shear and scale about the centre, then
+ * translate, in pixels. */
 struct pstk__affine_params {
     double angle;        /* clockwise; |angle| < 3600 */
     double translate[2]; /* x, y */
