@@ -60,7 +60,7 @@ struct pstk__lease_end {
 
 struct pstk__histogram;
 
-/* What a timed device has measured since it was opened; never waits. */
+/* The measurements of a timed device since it was opened. Reading them never waits. */
 struct pstk__device_times {
     uint64_t copy_ns;    /* copies to the device, while they ran */
     uint64_t copy_bytes; /* of those copies */
@@ -84,7 +84,8 @@ struct pstk__device_ops {
                 struct pstk_error *err);
     /* Free all, any thread; waits for what the device may still use. */
     void (*close)(struct pstk__device *d);
-    /* How many there are; <0: none can be, see find. Touches no device, as the next one. */
+    /* Return the number of devices; <0: there can be none, see find. Neither this function nor the
+     * next one touches a device. */
     int (*count)(void);
     /* Fill in what is known of a device, of a kind and index that find took. */
     void (*describe)(int32_t index, struct pstk_device *to);
