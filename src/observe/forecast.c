@@ -108,7 +108,7 @@ static struct rates rates_now(const struct pstk_stats *s, double rate, double n_
         full(rate, part(s->stage_uploader.busy_ns, &s->stage_uploader));
     rates.of[PSTK_BOTTLENECK_CONSUMER] = full(rate, consumer_part(s));
     rates.of[PSTK_BOTTLENECK_CORES] = largest(rate, cores_rate(s, &same));
-    /* What limits now, by pstk_get_stats, is what limits in this model. */
+    /* The bottleneck that pstk_get_stats reports has the lowest rate of this model. */
     rates.of[s->bottleneck] = smallest(rates.of[s->bottleneck], rates.of[lowest(&rates)]);
     return rates;
 }

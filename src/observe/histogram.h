@@ -18,7 +18,7 @@ struct pstk__histogram {
     _Atomic uint64_t n[PSTK__BUCKETS];
 };
 
-/* The same as plain numbers: a sum over threads, or a difference of two sums. */
+/* A histogram as plain numbers: a sum over threads, or a difference of two sums. */
 struct pstk__counted {
     uint64_t sum;
     uint64_t n[PSTK__BUCKETS];

@@ -31,7 +31,7 @@
 #define PSTK__STATUS_FILE_STATS 1024u   /* room for struct pstk_stats in an answer, */
 #define PSTK__STATUS_FILE_METRICS 1984u /* and for struct pstk_metrics */
 
-/* Who has the status file. */
+/* The head of the file, which names the loader that owns it. */
 struct pstk__status_file_head {
     char magic[8];
     uint32_t version;  /* of the layout */
@@ -45,8 +45,8 @@ struct pstk__status_file_head {
     char path[512];
 };
 
-/* What its loader was doing at a moment. Members that are newer than the reader's, or older, are
- * left out by the sizes. */
+/* The loader's statistics at one moment. The sizes say which members the writer has; a reader takes
+ * only those that it also has. */
 struct pstk__status_answer {
     uint64_t number;   /* from 1 */
     uint32_t crc;      /* CRC32C of all that follows in this struct */
@@ -65,7 +65,7 @@ _Static_assert(PSTK__STATUS_FILE_ANSWER + sizeof(struct pstk__status_answer) <=
 _Static_assert(sizeof(struct pstk_stats) <= PSTK__STATUS_FILE_STATS, "statistics have no room");
 _Static_assert(sizeof(struct pstk_metrics) <= PSTK__STATUS_FILE_METRICS, "metrics have no room");
 
-/* What a status file says of its loader. */
+/* Settings of a status file: the loader that it describes. */
 struct pstk__status_file_config {
     const char *path;     /* of the file */
     const char *data_set; /* copies the end of it */

@@ -73,7 +73,8 @@ static const char *separator(struct output *output)
     return text;
 }
 
-/* What all events of a thread have in common, and its time in microseconds with three decimals. */
+/* Write the members that all events of a thread share, with the time in microseconds, to three
+ * decimals. */
 static void put_event(struct output *output, const char *name, char phase, uint32_t tid,
                       uint64_t at_ns)
 {
