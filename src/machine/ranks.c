@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the launchers around this process counts: pstk_find_ranks. */
+/* Choose the launcher that gives this process its ranks: pstk_find_ranks. */
 #include <penstock/ranks.h>
 
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define MAX_SAID (PSTK__N_LAUNCHERS + PSTK_MAX_KNOWN_RANKS)
 #define TEXT_SIZE 100 /* bytes: names of launchers and variables are short */
 
-/* The same search, where nobody asks what is wrong. */
+/* Return the search without an error to fill in. */
 static struct pstk__search quietly(const struct pstk__search *search)
 {
     struct pstk__search quiet = *search;
@@ -384,7 +384,8 @@ void pstk_use_ranks(const struct pstk_found_ranks *found, struct pstk_settings *
     settings->ranks.world = found->world;
     settings->ranks.local_rank = is_bound ? 0 : found->local_rank;
     settings->ranks.local_world = is_bound ? 1 : found->local_world;
-    /* As the default of max_memory, which is three quarters of the memory for all of them. */
+    /* The share of the default of max_memory, which is three quarters of the memory for all local
+     * processes. */
     if (is_bound && !settings->memory.max_memory)
         settings->memory.max_memory = pstk__cgroup_memory("/") / 4 * 3 / found->local_world;
 }
