@@ -74,7 +74,8 @@ enum pstk_annotations_format {
     PSTK_ANNOTATIONS_VOC = 2,
 };
 
-/* What to read. Fill it with pstk_annotations_settings_init; then set format and path. */
+/* Settings of reading annotations. Fill the struct with pstk_annotations_settings_init; then set
+ * format and path. */
 struct pstk_annotations_settings {
     /* sizeof(struct pstk_annotations_settings), set by init */
     uint32_t size;
@@ -120,7 +121,7 @@ struct pstk_annotations_info {
     uint64_t n_names;
     /* images without annotations; with skip_empty they are not in n_images */
     uint64_t n_empty;
-    /* of the images that were read so far: boxes that leave their image by more than the rounding
+    /* number of boxes, in the images read so far, that leave their image by more than the rounding
      * of VOC's and COCO's files (1 pixel), */
     uint64_t n_outside;
     /* and boxes without width or height. Both are kept as they are */
@@ -129,7 +130,7 @@ struct pstk_annotations_info {
     uint64_t n_bad;
     /* and what is wrong with the first of them; lives as long as the annotations. NULL: none */
     const char *bad;
-    /* of the images that were read so far: boxes with fractions that lie in the first pixel of
+    /* number of boxes, in the images read so far, with fractions that lie in the first pixel of
      * their image, as boxes do whose numbers are fractions of its width and height. Kept as they
      * are */
     uint64_t n_fractions;

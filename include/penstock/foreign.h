@@ -69,8 +69,8 @@ struct pstk_default {
 /* Receives a sentence for people; borrows it. */
 typedef void (*pstk_wait_fn)(void *user, const char *text);
 
-/* How a data set of another format is read. A data set in penstock's own format ignores it. Zero it
- * and set size and field_size. */
+/* Settings for reading a data set of another format. A data set in penstock's own format ignores
+ * it. Zero it and set size and field_size. */
 struct pstk_foreign {
     /* sizeof(struct pstk_foreign), set by the caller */
     uint32_t size;

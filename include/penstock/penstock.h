@@ -433,8 +433,8 @@ struct pstk_tensor {
 };
 
 /*
- * Where a row was cut from, in pixels of the decoded image, after EXIF orientation if asked for.
- * With an op that resizes: the source of the whole resize. That is torchvision's (top, left,
+ * The source rectangle of a row, in pixels of the decoded image, after EXIF orientation if asked
+ * for. With an op that resizes: the source of the whole resize. That is torchvision's (top, left,
  * height, width) of a RandomResizedCrop, and the whole image for a resize, even if a centre crop
  * follows. Without one: the part that the row shows; a centre crop that pads has a negative top or
  * left. Operations on whole pictures, as rotations and second resizes, are not part of it, except
@@ -455,7 +455,7 @@ struct pstk_crop {
  * PSTK_NONE as replacement_id and error.sample_id.
  */
 struct pstk_report {
-    /* what is wrong with the sample: its id, place and position */
+    /* fault of the sample, with its id, place and position */
     struct pstk_error error;
     uint64_t replacement_id;
     /* of the batch; UINT32_MAX in the report of the others */

@@ -87,7 +87,7 @@ struct pstk_rank_query {
 
     /* Ranks that libraries of the program report. */
 
-    /* those of one level in order of preference; NULL: none */
+    /* ranks that libraries report, those of one level in order of preference; NULL: none */
     const struct pstk_known_ranks *known;
     uint32_t n_known;
     /* sizeof(struct pstk_known_ranks) of the caller */
