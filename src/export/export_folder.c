@@ -17,6 +17,7 @@
 #include "export/export.h"
 #include "export/json_value.h"
 #include "export/names.h"
+#include "store/export_mark.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,7 @@ static int put_key(struct folder *folder, const struct pstk__export_sample *samp
 /* 1: the part of `n` bytes at `part`, in a path without a 0, cannot stay as it is. */
 static int is_reserved(const struct pstk__bytes *path, const char *part, uint64_t n)
 {
-    static const char *const files[] = {METADATA, PSTK__OUTDIR_MARK};
+    static const char *const files[] = {METADATA, PSTK__EXPORT_MARK};
     const char *begin = (const char *)path->data;
     if (n > 0 && part[0] == '.')
         return 1;

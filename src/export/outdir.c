@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "export/dir_walk.h"
+#include "store/export_mark.h"
 #include "store/sidecar.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #define TEMPORARY ".tmp-"
 #define ASIDE ".old-" /* an export that is being replaced, where names cannot be exchanged */
-#define MARK_NEW ".tmp-" PSTK__OUTDIR_MARK
+#define MARK_NEW ".tmp-" PSTK__EXPORT_MARK
 /* The beginnings of a mark. */
 #define MARK_BEGUN "{\"format\":\"penstock-export\",\"version\":1,\"complete\":false"
 #define MARK_DONE "{\"format\":\"penstock-export\",\"version\":1,\"complete\":true,\"n_files\":"
@@ -67,7 +68,7 @@ static int count_entry(void *user, int dir, const char *name, const char *path,
     struct pstk__outdir_files *files = user;
     (void)dir;
     const uint64_t size = S_ISREG(status->st_mode) ? (uint64_t)status->st_size : 0;
-    if (S_ISDIR(status->st_mode) || strcmp(path, PSTK__OUTDIR_MARK) == 0)
+    if (S_ISDIR(status->st_mode) || strcmp(path, PSTK__EXPORT_MARK) == 0)
         return 0;
     if (is_index(name, path, status)) {
         files->n_indexes++;
@@ -98,7 +99,7 @@ static int remove_entry(void *user, int dir, const char *name, const char *path,
                         const struct stat *status)
 {
     (void)user;
-    if (strcmp(path, PSTK__OUTDIR_MARK) ==
+    if (strcmp(path, PSTK__EXPORT_MARK) ==
         0) /* last: without it nobody knows whose files these are */
         return 0;
     return unlinkat(dir, name, S_ISDIR(status->st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT
@@ -112,7 +113,7 @@ static int empty(int dir)
     const int r = pstk__dir_walk(dir, PSTK__OUTDIR_DEPTH, remove_entry, NULL);
     if (r < 0)
         return r;
-    return unlinkat(dir, PSTK__OUTDIR_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
+    return unlinkat(dir, PSTK__EXPORT_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Remove what the directory `name` in `parent` holds, and it. Returns 0 or a negative errno. */
@@ -135,7 +136,7 @@ enum holds {
 /* Read the beginning of a directory's mark into text, terminated; "": it has none. */
 static void read_mark(int dir, char text[128])
 {
-    const int fd = openat(dir, PSTK__OUTDIR_MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = openat(dir, PSTK__EXPORT_MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     const int64_t n = fd < 0 ? 0 : pstk__file_pread(fd, text, 127, 0);
     text[n > 0 ? n : 0] = 0;
     if (fd >= 0)
@@ -295,7 +296,7 @@ static int make(struct pstk__outdir *outdir, struct pstk_error *err)
     if (r < 0)
         return r;
     outdir->made = 1;
-    r = pstk__out_file_open(&mark, outdir->dir, outdir->path, PSTK__OUTDIR_MARK, err);
+    r = pstk__out_file_open(&mark, outdir->dir, outdir->path, PSTK__EXPORT_MARK, err);
     if (r < 0)
         return r;
     r = pstk__out_file_put(&mark, MARK_BEGUN "}\n", strlen(MARK_BEGUN "}\n"), err);
@@ -383,7 +384,7 @@ static int write_mark(struct pstk__outdir *outdir, const struct pstk__outdir_fil
         r = pstk__out_file_put(&mark, "}\n", 2, err);
     const int ended = pstk__out_file_end(&mark, 1, r < 0 ? NULL : err);
     r = r < 0 ? r : ended;
-    return r < 0 ? r : pstk__outdir_rename(outdir, MARK_NEW, PSTK__OUTDIR_MARK, err);
+    return r < 0 ? r : pstk__outdir_rename(outdir, MARK_NEW, PSTK__EXPORT_MARK, err);
 }
 
 /* Remove the directory `name` next to the path, if it is one of an export. Errors are not reported:

@@ -17,7 +17,6 @@
 
 #include <penstock/types.h>
 
-#define PSTK__OUTDIR_MARK "penstock-export.json"
 #define PSTK__OUTDIR_DEPTH 32 /* directories below it, one in another */
 
 /* Closed: all zero, except parent and dir, which are -1. */

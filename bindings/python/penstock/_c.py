@@ -1612,6 +1612,30 @@ class ExportResult(Structure):
     ]
 
 
+class ImageFolderSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("by_content", c_uint32),
+        ("path", c_char_p),
+        ("skip_path", c_char_p),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
+class ImageFolderInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_formats", c_uint32),
+        ("n_images", c_uint64),
+        ("n_classes", c_uint64),
+        ("n_left_out", c_uint64),
+        ("n_hidden", c_uint64),
+        ("n_foreign", c_uint64),
+        ("n_others", c_uint64),
+    ]
+
+
 class Machine(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -2378,6 +2402,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
+    "pstk_image_folder_open": (c_int, [POINTER(c_void_p), POINTER(ImageFolderSettings), POINTER(Error)]),
+    "pstk_image_folder_close": (None, [POINTER(c_void_p)]),
+    "pstk_image_folder_get_info": (c_int, [c_void_p, POINTER(ImageFolderInfo)]),
+    "pstk_image_folder_path": (c_char_p, [c_void_p, c_uint64, POINTER(c_uint32)]),
+    "pstk_image_folder_class": (c_char_p, [c_void_p, c_uint64]),
+    "pstk_image_folder_foreign": (c_char_p, [c_void_p, c_uint32, POINTER(c_uint64)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

@@ -82,21 +82,6 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen();
 }
 
-/* List the images' files, in their order. */
-static void list_files(const struct annotated *annotated, struct tree *tree)
-{
-    const uint64_t n = annotated->info.n_images;
-    tree->files = calloc(n ? n : 1, sizeof *tree->files);
-    if (!tree->files)
-        message_no_memory();
-    for (; tree->n_files < n; tree->n_files++) {
-        char *path = strdup(pstk_annotations_file(annotated->a, tree->n_files));
-        if (!path)
-            message_no_memory();
-        tree->files[tree->n_files].path = path;
-    }
-}
-
 static void list_names(struct annotated *annotated)
 {
     const uint64_t n = annotated->info.n_names;
@@ -126,7 +111,7 @@ int annotated_open(struct annotated *annotated, const char *src, struct tree *tr
     if (r < 0)
         return status_refuse(&err, s->path);
     pstk_annotations_get_info(annotated->a, &annotated->info);
-    list_files(annotated, tree);
+    tree_list(tree, annotated->a, annotated->info.n_images);
     list_names(annotated);
     return 0;
 }

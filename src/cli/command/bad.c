@@ -15,7 +15,7 @@
 static const char *raw_name(const struct tree *tree, uint64_t number, char sample[SAMPLE_SIZE])
 {
     snprintf(sample, SAMPLE_SIZE, "sample %llu", (unsigned long long)number);
-    return tree->files ? tree->files[number].path : sample;
+    return tree_has_files(tree) ? tree_path(tree, number, NULL) : sample;
 }
 
 /* Return an owned copy of that for a terminal. */
@@ -41,7 +41,7 @@ void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *f
         message_no_memory();
     bad->files[bad->n++] = (struct bad_file){.number = number, .reason = copy, .format = format};
     if (format)
-        formats_add(&bad->formats, format);
+        formats_add(&bad->formats, format, 1);
 }
 
 /* Print the images of another format (has_format 1), or the other files (0). */
@@ -74,7 +74,7 @@ void bad_print(const struct bad *bad, const struct tree *tree, uint64_t n_files)
         print_files(bad, tree, 1);
     }
     if (n_others) {
-        if (tree->files)
+        if (tree_has_files(tree))
             message_say("%s of %s files %s:", unit_count(n, n_others), all,
                         n_others == 1 ? "is an unreadable image" : "are unreadable images");
         else

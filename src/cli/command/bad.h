@@ -8,7 +8,7 @@
 #include "ui/json.h"
 
 struct bad_file {
-    uint64_t number;    /* index into tree.files */
+    uint64_t number;    /* of the file in the tree */
     char *reason;       /* owned */
     const char *format; /* the image format, which pack does not take; NULL: not an image */
 };

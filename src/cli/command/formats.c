@@ -6,17 +6,17 @@
 
 #include "ui/unit.h"
 
-void formats_add(struct formats *formats, const char *name)
+void formats_add(struct formats *formats, const char *name, uint64_t n)
 {
     uint32_t i = 0;
     while (i < formats->n_names && strcmp(formats->of[i].name, name) != 0)
         i++;
-    formats->n++;
+    formats->n += n;
     if (i == FORMATS_MAX)
         return; /* cannot happen: there are fewer names */
     formats->n_names = i < formats->n_names ? formats->n_names : i + 1;
     formats->of[i].name = name;
-    formats->of[i].n++;
+    formats->of[i].n += n;
 }
 
 const char *formats_text(const struct formats *formats, char text[FORMATS_TEXT])

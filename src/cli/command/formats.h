@@ -18,8 +18,8 @@ struct formats {
     uint64_t n; /* files */
 };
 
-/* Count one file; `name` comes from pstk_image_format. */
-void formats_add(struct formats *formats, const char *name);
+/* Count n files; `name` comes from pstk_image_format. */
+void formats_add(struct formats *formats, const char *name, uint64_t n);
 /* Write "3 WebP, 1 BMP". Returns `text`. */
 const char *formats_text(const struct formats *formats, char text[FORMATS_TEXT]);
 

@@ -69,7 +69,7 @@ static int add_all(struct pack_hash *hash, const struct inputs *inputs)
                                    : add_file(hash, "", inputs->src);
     }
     for (uint64_t i = 0; r == 0 && i < inputs->n; i++)
-        r = add_file(hash, inputs->src, inputs->tree->files[inputs->first + i].path);
+        r = add_file(hash, inputs->src, tree_path(inputs->tree, inputs->first + i, NULL));
     return r;
 }
 

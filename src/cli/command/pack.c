@@ -165,7 +165,7 @@ struct pack {
 
     struct tree tree;
     struct records records;     /* SRC is a data set in another format: in place of the tree */
-    uint64_t first, n;          /* slice of tree.files, or of the records */
+    uint64_t first, n;          /* slice of the files of tree, or of the records */
     struct pstk_writer *writer; /* NULL once aborted */
     struct prefetcher *prefetcher;
     struct bad bad;
@@ -247,7 +247,7 @@ static uint32_t file_fields(const struct pack *pack, struct pstk_field *fields)
     uint32_t n = 1;
     fields[0] = (struct pstk_field){.name = "jpg", .kind = PSTK_FIELD_IMAGE};
     profile_image_codec(&pack->profile, &fields[0]);
-    if (pack->tree.n_classes)
+    if (pack->tree.info.n_classes)
         fields[n++] =
             (struct pstk_field){.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
     if (pack->annotated.a)
@@ -273,8 +273,8 @@ static void name_pack(struct pack *pack, struct pstk_writer_settings *s,
     }
     if (needs_id)
         s->pack_id = pack_id_of(&pack->tree, s->note, pack_id);
-    s->names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
-    s->n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
+    s->names = pack->annotated.a ? pack->annotated.names : pack->tree.classes;
+    s->n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.info.n_classes;
 }
 
 /* OUT is a data set already. Returns 0 if it is this part, from the same inputs; or an exit status.
@@ -380,7 +380,8 @@ static int refuse_failed(struct pack *pack, const struct prefetched *item)
         message_say("%s: sample %llu: %s", pack->src, (unsigned long long)item->number,
                     item->reason);
     else
-        message_say("%s/%s: %s", pack->src, pack->tree.files[item->number].path, item->reason);
+        message_say("%s/%s: %s", pack->src, tree_path(&pack->tree, item->number, NULL),
+                    item->reason);
     message_say("nothing was packed, %s", standing(pack));
     return status_of_code(item->code);
 }
@@ -389,17 +390,18 @@ static int refuse_failed(struct pack *pack, const struct prefetched *item)
 static int fill(struct pack *pack, uint64_t number, int64_t *cls, struct pstk_value *values,
                 struct pstk_error *err)
 {
-    const struct tree_file *file = &pack->tree.files[number];
     const uint32_t n_fields = pack->annotated.info.n_fields;
     int n = 0;
     if (pack->annotated.a) {
         const int r = pstk_annotations_read(pack->annotated.a, number, values, n_fields, err);
         return r < 0 ? r : (int)n_fields;
     }
-    *cls = (int64_t)file->cls; /* little-endian on every machine that penstock builds for */
-    if (pack->tree.n_classes)
+    uint32_t class_number;
+    const char *path = tree_path(&pack->tree, number, &class_number);
+    *cls = (int64_t)class_number; /* little-endian on every machine that penstock builds for */
+    if (pack->tree.info.n_classes)
         values[n++] = (struct pstk_value){.data = cls, .size = sizeof *cls};
-    values[n++] = (struct pstk_value){.data = file->path, .size = strlen(file->path)};
+    values[n++] = (struct pstk_value){.data = path, .size = strlen(path)};
     return n;
 }
 
@@ -677,7 +679,7 @@ static void say_left_out(const struct pack *pack)
     if (pack->records.dataset)
         ignored_say_files(&pack->records.info, pack->src);
     else
-        ignored_say_images(pack->tree.n_left_out, pack->src);
+        ignored_say_images(pack->tree.info.n_left_out, pack->src);
     uint64_t n = pack->tree.foreign.n;
     if (n)
         message_say(
@@ -685,12 +687,12 @@ static void say_left_out(const struct pack *pack)
             "JPEG or PNG what shall be packed",
             (unsigned long long)n, n == 1 ? "" : "s", pack->src, n == 1 ? "is" : "are",
             formats_text(&pack->tree.foreign, formats));
-    n = pack->tree.n_hidden;
+    n = pack->tree.info.n_hidden;
     if (n)
         message_say("%llu name%s in %s %s with a dot and %s left out", (unsigned long long)n,
                     n == 1 ? "" : "s", pack->src, n == 1 ? "begins" : "begin",
                     n == 1 ? "is" : "are");
-    n = pack->tree.n_others;
+    n = pack->tree.info.n_others;
     if (n)
         message_say("%llu file%s in %s %s%s", (unsigned long long)n, n == 1 ? "" : "s", pack->src,
                     n == 1 ? "is left out: its name is not an image's"

@@ -37,11 +37,13 @@ const char *pack_id_of(const struct tree *tree, const char *note, char text[PACK
 {
     struct pack_hash hash = pack_hash_begin();
     pack_hash_add(&hash, note);
-    for (uint64_t i = 0; i < tree->n_classes; i++)
+    for (uint64_t i = 0; i < tree->info.n_classes; i++)
         pack_hash_add(&hash, tree->classes[i]);
     for (uint64_t i = 0; i < tree->n_files; i++) {
-        pack_hash_add_number(&hash, tree->files[i].cls);
-        pack_hash_add(&hash, tree->files[i].path);
+        uint32_t number;
+        const char *path = tree_path(tree, i, &number);
+        pack_hash_add_number(&hash, number);
+        pack_hash_add(&hash, path);
     }
     return pack_hash_text(&hash, text);
 }

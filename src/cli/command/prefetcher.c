@@ -131,7 +131,7 @@ static void absent(const struct prefetcher *prefetcher, struct prefetched *item,
 /* Find the file's size, and what else is known without opening it. */
 static void look(const struct prefetcher *prefetcher, struct prefetched *item)
 {
-    const char *path = prefetcher->config.tree->files[item->number].path;
+    const char *path = tree_path(prefetcher->config.tree, item->number, NULL);
     struct stat st;
     if (!text_is_utf8(path))
         bad(item, "a name that is not UTF-8");
@@ -156,7 +156,7 @@ static void look(const struct prefetcher *prefetcher, struct prefetched *item)
 /* Open the item's file. Returns a descriptor, or -1 with the item's reason set. */
 static int open_file(const struct prefetcher *prefetcher, struct prefetched *item)
 {
-    const char *path = prefetcher->config.tree->files[item->number].path;
+    const char *path = tree_path(prefetcher->config.tree, item->number, NULL);
     struct stat st;
     /* O_NONBLOCK: opening a path that became a named pipe must not wait for its writer */
     int fd = openat(prefetcher->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

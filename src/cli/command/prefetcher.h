@@ -31,7 +31,7 @@ enum prefetch_state {
 
 /* A file as prefetcher_next returns it. */
 struct prefetched {
-    uint64_t number;           /* index into tree->files */
+    uint64_t number;           /* of the file in the tree */
     enum prefetch_state state; /* not PREFETCH_IMAGE: only reason, format and code are set */
     void *data;                /* leased until release */
     uint64_t size;             /* bytes of data */

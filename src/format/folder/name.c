@@ -10,17 +10,39 @@
 /* torchvision's IMG_EXTENSIONS (torchvision/datasets/folder.py), those that are decoded first. */
 static const char *const endings[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
                                       ".pgm", ".tif",  ".tiff", ".webp"};
+#define N_ENDINGS (sizeof endings / sizeof *endings)
 #define N_DECODED 3
+
+/* Extensions of other images, which ImageFolder skips. */
+static const char *const foreign_endings[] = {".gif", ".avif", ".heic", ".heif", ".jp2", ".j2k",
+                                              ".jpx", ".jpf",  ".jxl",  ".jfif", ".pbm", ".pnm",
+                                              ".pam", ".exr",  ".psd",  ".dib"};
+#define N_FOREIGN (sizeof foreign_endings / sizeof *foreign_endings)
+
+/* The number of the ending that the name has, or n. */
+static size_t find_ending(const char *name, const char *const *list, size_t n)
+{
+    const size_t length = strlen(name);
+    size_t i = 0;
+    for (; i < n; i++) {
+        const size_t size = strlen(list[i]);
+        if (length >= size && strcasecmp(name + length - size, list[i]) == 0)
+            break;
+    }
+    return i;
+}
 
 enum pstk__folder_name pstk__folder_name(const char *name)
 {
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        const size_t n = strlen(endings[i]);
-        if (length >= n && strcasecmp(name + length - n, endings[i]) == 0)
-            return i < N_DECODED ? PSTK__NAME_DECODED : PSTK__NAME_IMAGE;
-    }
-    return PSTK__NAME_OTHER;
+    const size_t i = find_ending(name, endings, N_ENDINGS);
+    if (i == N_ENDINGS)
+        return PSTK__NAME_OTHER;
+    return i < N_DECODED ? PSTK__NAME_DECODED : PSTK__NAME_IMAGE;
+}
+
+int pstk__folder_name_is_foreign(const char *name)
+{
+    return find_ending(name, foreign_endings, N_FOREIGN) < N_FOREIGN;
 }
 
 /* Drop the last character, whose end may be missing. */

@@ -13,6 +13,8 @@ enum pstk__folder_name {
 
 /* By the end of the name, whatever its case. */
 enum pstk__folder_name pstk__folder_name(const char *name);
+/* 1: a name of an image in a format that ImageFolder does not take: such a file is no sample. */
+int pstk__folder_name_is_foreign(const char *name);
 /* 1: passed over whatever has it: a name that begins with a dot. */
 static inline int pstk__folder_is_hidden(const char *name)
 {

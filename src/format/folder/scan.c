@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
+#include "format/folder/rules.h"
 #include "format/folder/tree.h"
 #include "format/folder/values.h"
 #include "format/indexed.h"
-#include "base/utf8.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,30 +43,22 @@ static int has_manifest(const struct pstk__folder_walk *walk, const char *name)
 {
     char path[PATH_MAX];
     struct pstk__store_entry entry;
-    const int n = snprintf(path, sizeof path, "%s/%s/manifest.json", walk->root, name);
+    const int n = snprintf(path, sizeof path, "%s/%s/" PSTK__FOLDER_MANIFEST, walk->root, name);
     return n > 0 && (size_t)n < sizeof path && walk->store->look(walk->store, path, &entry) == 0;
 }
 
-/* The same rule, and message, as penstock pack's. */
 static int check_class(const struct pstk__folder_walk *walk, const char *name,
                        struct pstk_error *err)
 {
-    char shown[512];
+    char shown[512], before[PATH_MAX + 1];
     pstk__folder_show(name, shown, sizeof shown);
-    if (pstk__utf8_end(name, strlen(name)) != strlen(name))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "the folder %s/%s has a name that is not UTF-8", walk->root, shown);
-    if (n_images(walk) > 0)
-        return 0;
-    if (has_manifest(walk, name))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "the class folder %s/%s holds no images, but a manifest.json, as a data "
-                          "set has; move it elsewhere (it would be a class of its own)",
-                          walk->root, shown);
-    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "the class folder %s/%s holds no images; remove it, or fill it with JPEG or "
-                      "PNG files (it would be a class of its own)",
-                      walk->root, shown);
+    snprintf(before, sizeof before, "%s/", walk->root);
+    const struct pstk__folder_named named = {before, shown};
+    const int r = pstk__folder_check_class(named, name, err);
+    if (r < 0 || n_images(walk) > 0)
+        return r;
+    return pstk__folder_refuse_empty(
+        named, has_manifest(walk, name) ? PSTK__EMPTY_MANIFEST : PSTK__EMPTY_NONE, err);
 }
 
 /* Walk folder number `job`, on a thread of the map. The result owns a walk. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/signature.h"
 #include "format/folder/name.h"
+#include "format/folder/rules.h"
 #include "format/folder/values.h"
 #include "format/listing.h"
 #include "base/utf8.h"
@@ -14,19 +15,11 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_DEPTH 64        /* folders in one another, as `penstock pack` has it */
 #define MAX_DIRS (1u << 24) /* of a walk: links may lead to a folder again and again */
 #define MAX_IMAGE 0xffffffffu
 #define PROGRESS_FILES 1024  /* between two reports */
 #define FRESH_NS 20000000    /* longer than a tick of the clock that stamps files */
 #define COARSE_NS 2000000000 /* the same of a file system that stamps whole seconds, or two */
-
-/* A folder being walked, with those above it. */
-struct above {
-    const struct above *parent;
-    uint64_t device, inode;
-    int depth;
-};
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -170,7 +163,7 @@ static int is_sample(const struct pstk__folder_walk *walk, const char *name,
     if (n < 0)
         return (int)n;
     const enum pstk__signature found = pstk__signature_find(head, (uint64_t)n, NULL);
-    return found == PSTK__SIGNATURE_JPEG || found == PSTK__SIGNATURE_PNG;
+    return pstk__folder_takes(found);
 }
 
 /* What is_sample found of the file at walk->path, which must be known. */
@@ -268,25 +261,20 @@ int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
 
 /* Refuse a folder that lies in itself, or too deep. */
 static int check_above(const struct pstk__folder_walk *walk, const char *path,
-                       const struct above *above)
+                       const struct pstk__folder_above *above)
 {
-    char shown[512];
+    char shown[512], before[PATH_MAX + 1];
     pstk__folder_show(path, shown, sizeof shown);
-    if (above->depth > MAX_DEPTH)
-        return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "%s/%s: folders lie too deep in one another here (at most %d)",
-                          walk->root, shown, MAX_DEPTH);
-    for (const struct above *up = above->parent; up; up = up->parent)
-        if (up->device == above->device && up->inode == above->inode)
-            return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s/%s is a link to a folder that it lies in; remove the link",
-                              walk->root, shown);
-    return 0;
+    snprintf(before, sizeof before, "%s/", walk->root);
+    const struct pstk__folder_named named = {before, shown};
+    const int r = pstk__folder_check_depth(named, above->depth, walk->err);
+    return r < 0 ? r : pstk__folder_check_loop(named, above, walk->err);
 }
 
-static int walk_below(struct pstk__folder_walk *walk, const char *path, const struct above *parent)
+static int walk_below(struct pstk__folder_walk *walk, const char *path,
+                      const struct pstk__folder_above *parent)
 {
-    struct above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
+    struct pstk__folder_above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
     struct pstk__store_entry entry;
     struct pstk__texts folders = {0};
     int r = look(walk, path, &entry);
@@ -314,17 +302,17 @@ static int compare_dirs(const void *a, const void *b)
 }
 
 /* The root is above all: a link may lead to it. */
-static int look_at_root(struct pstk__folder_walk *walk, struct above *above)
+static int look_at_root(struct pstk__folder_walk *walk, struct pstk__folder_above *above)
 {
     struct pstk__store_entry entry = {0};
     const int r = look(walk, ".", &entry);
-    *above = (struct above){.device = entry.device, .inode = entry.inode};
+    *above = (struct pstk__folder_above){.device = entry.device, .inode = entry.inode};
     return r < 0 ? fail_folder(walk, ".", -r) : 0;
 }
 
 int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
 {
-    struct above root;
+    struct pstk__folder_above root;
     int r = look_at_root(walk, &root);
     if (r == 0)
         r = walk_below(walk, path, &root);
@@ -336,9 +324,10 @@ int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
 
 /* ---- is there an image? ---------------------------------------------------------------------- */
 
-static int has_image(struct pstk__folder_walk *walk, const char *path, const struct above *parent)
+static int has_image(struct pstk__folder_walk *walk, const char *path,
+                     const struct pstk__folder_above *parent)
 {
-    struct above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
+    struct pstk__folder_above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
     struct pstk__store_entry entry;
     struct pstk__texts names = {0};
     int r = look(walk, path, &entry);
@@ -371,7 +360,7 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
 
 int pstk__folder_has_image(struct pstk__folder_walk *walk, const char *path)
 {
-    struct above root;
+    struct pstk__folder_above root;
     const int r = look_at_root(walk, &root);
     return r < 0 ? r : has_image(walk, path, &root);
 }

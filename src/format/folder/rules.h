@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules: which folders are refused, and by which messages. They hold for a folder that is read in
+ * place (tree.c, scan.c) and for one that is packed (images.c). A message names `before` and then
+ * the name: the folder above it with a slash, or "".
+ */
+#ifndef PSTK_FOLDER_RULES_H
+#define PSTK_FOLDER_RULES_H
+
+#include "base/signature.h"
+
+#include <penstock/types.h>
+
+/* A folder being walked, with those above it. The first one has the depth 0. */
+struct pstk__folder_above {
+    const struct pstk__folder_above *parent; /* NULL: the first one */
+    uint64_t device, inode;
+    int depth;
+};
+
+/* A name in a message. */
+struct pstk__folder_named {
+    const char *before, *name; /* borrowed */
+};
+
+/* Refuse a folder that lies too deep. */
+int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err);
+/* Refuse a folder that lies in itself. */
+int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
+                            struct pstk_error *err);
+
+/* Refuse a class folder whose name is not UTF-8. name: as it is. */
+int pstk__folder_check_class(struct pstk__folder_named named, const char *name,
+                             struct pstk_error *err);
+/* What a class folder without images has. */
+enum pstk__folder_empty {
+    PSTK__EMPTY_NONE = 0,     /* no image at all */
+    PSTK__EMPTY_FOREIGN = 1,  /* images of formats that are not packed */
+    PSTK__EMPTY_MANIFEST = 2, /* the file that every data set has, PSTK__FOLDER_MANIFEST */
+};
+#define PSTK__FOLDER_MANIFEST "manifest.json"
+/* Refuse a class folder without images. */
+int pstk__folder_refuse_empty(struct pstk__folder_named named, enum pstk__folder_empty empty,
+                              struct pstk_error *err);
+
+/* 1: a file whose first bytes are such is a sample, whatever its name (by_content). */
+static inline int pstk__folder_takes(enum pstk__signature found)
+{
+    return found == PSTK__SIGNATURE_JPEG || found == PSTK__SIGNATURE_PNG;
+}
+
+#endif
