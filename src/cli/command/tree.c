@@ -97,7 +97,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen();
 }
 
-/* List what the library found, besides the paths. */
+/* Copy the counts and names that the library found. */
 static void list(struct tree *tree)
 {
     const char *name;
