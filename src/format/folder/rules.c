@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#define MAX_DEPTH 64 /* folders in one another; while images are listed, each holds a descriptor   \
-                      */
+#define MAX_DEPTH                                                                                  \
+    64 /* folders in one another; while images are listed, each holds a descriptor                 \
+        */
 
 int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err)
 {
