@@ -9,7 +9,7 @@
 #include "format/folder/name.h"
 #include "format/folder/rules.h"
 #include "store/export_mark.h"
-#include "store/index/spot.h"
+#include "store/sidecar.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -177,7 +177,7 @@ static int is_passed_over(const struct search *search, int fd, const char *name)
     struct stat st;
     if (!pstk__folder_is_hidden(name))
         return 0;
-    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, PSTK__INDEX_FOLDER) != 0)
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, PSTK__SIDECAR_FOLDER) != 0)
         search->found->info.n_hidden += fstatat(fd, name, &st, 0) < 0 || !is_skipped(search, &st);
     return 1;
 }
