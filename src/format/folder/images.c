@@ -177,7 +177,8 @@ static int is_passed_over(const struct search *search, int fd, const char *name)
     struct stat st;
     if (!pstk__folder_is_hidden(name))
         return 0;
-    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, PSTK__SIDECAR_FOLDER) != 0)
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+        strcmp(name, PSTK__SIDECAR_FOLDER) != 0)
         search->found->info.n_hidden += fstatat(fd, name, &st, 0) < 0 || !is_skipped(search, &st);
     return 1;
 }
