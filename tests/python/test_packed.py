@@ -209,7 +209,9 @@ class Packed(Case):
 
     def test_bytes_after_the_last_member_are_refused(self):
         data = gzip.compress(archive(range(20)))
-        self.refused(self.put({"0.tar.gz": data + b"x"}), "byte ")
+        for rest in (b"x", b"\x1fx", b"trailing", b"x" * 40):
+            self.refused(self.put({"0.tar.gz": data + rest}), "bytes follow the last gzip member")
+        self.refused(self.put({"0.tar.gz": data + data[:7]}), "cut short")
         self.refused(self.put({"0.tar.gz": data + bytes(600) + b"rest of it"}), "bytes follow the last gzip member")
 
     def test_a_name_that_lies_is_refused(self):

@@ -125,10 +125,16 @@ static void go_on(struct pstk__unpacker *gzip, enum part part)
     gzip->part = part;
 }
 
+/* 1: what was gathered may be the begin of a member. */
+static int is_magic(const struct pstk__unpacker *gzip)
+{
+    return gzip->bytes[0] == 0x1f && (gzip->n < 2 || gzip->bytes[1] == 0x8b);
+}
+
 static const char *head_wrong(const struct pstk__unpacker *gzip)
 {
     const uint8_t *head = gzip->bytes;
-    if (head[0] != 0x1f || head[1] != 0x8b)
+    if (!is_magic(gzip))
         return gzip->n_members ? "bytes follow the last gzip member that are none"
                                : "it does not begin as a gzip file does";
     if (head[2] != 8 || head[3] & FLAGS_RESERVED)
@@ -204,7 +210,7 @@ static int frame_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, i
             gzip->part = PADDING;
             return 1;
         }
-        if (!gather(gzip, io, 10))
+        if (!gather(gzip, io, 10) && is_magic(gzip))
             return 0;
         *why = head_wrong(gzip);
         gzip->flags = gzip->bytes[3];
