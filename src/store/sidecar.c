@@ -146,6 +146,7 @@ int pstk__sidecar_make_folder(const char *path, mode_t mode)
 int pstk__sidecar_make_cache(const char *path)
 {
     char parent[PATH_MAX];
+    int above = 0;
     snprintf(parent, sizeof parent, "%s", path);
     size_t n = strlen(parent);
     while (n > 1 && parent[n - 1] == '/')
@@ -153,9 +154,11 @@ int pstk__sidecar_make_cache(const char *path)
     char *slash = strrchr(parent, '/');
     if (slash && slash != parent) {
         *slash = 0;
-        const int r = pstk__sidecar_make_folder(parent, 0700);
-        if (r < 0 && r != -EACCES && r != -EROFS) /* it may be there, and not be for writing */
-            return r;
+        above = pstk__sidecar_make_folder(parent, 0700);
+        if (above < 0 && above != -EACCES &&
+            above != -EROFS) /* else it may be there all the same */
+            return above;
     }
-    return pstk__sidecar_make_folder(path, 0777);
+    const int r = pstk__sidecar_make_folder(path, 0777);
+    return r == -ENOENT && above < 0 ? above : r;
 }

@@ -600,6 +600,14 @@ def the_images_of_the_given_folder_keep_all_promises(world):
 
 
 @test
+def folders_that_lie_too_deep_are_refused_with_the_reason(world):
+    src, out = world.fresh("deep"), world.fresh("packed-deep")
+    os.makedirs(os.path.join(src, "a", *["folder-%06d" % i for i in range(66)]))
+    _, err = run("pack", src, out, status=2)
+    assert "a/folder-000000/folder-000001/" in err and "folders lie too deep in one another here (at most 64)" in err, err
+
+
+@test
 def images_with_a_palette_are_counted_and_warned_of_once(world):
     src, out = world.fresh("palettes"), world.fresh("packed-palettes")
     for i in range(12):

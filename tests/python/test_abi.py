@@ -54,10 +54,9 @@ def ask(lines):
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "ask.c"), os.path.join(folder, "ask")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("#include <penstock/annotations.h>\n#include <penstock/export.h>\n"
-                       "#include <penstock/foreign.h>\n#include <penstock/format.h>\n"
-                       "#include <penstock/penstock.h>\n#include <stdio.h>\n"
-                       "int main(void)\n{\n%s\nreturn 0;\n}\n" % "\n".join(lines))
+            headers = [f"#include <penstock/{name}>" for name in sorted(os.listdir(os.path.join(INCLUDE, "penstock")))
+                       if name.endswith(".h")]
+            file.write("%s\n#include <stdio.h>\nint main(void)\n{\n%s\nreturn 0;\n}\n" % ("\n".join(headers), "\n".join(lines)))
         subprocess.run([CC, "-std=c11", "-I" + INCLUDE, source, "-o", program], check=True)
         told = subprocess.run([program], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
     return {name: int(value) for name, value in (line.split() for line in told.splitlines())}

@@ -15,8 +15,8 @@ int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct 
     if (depth <= MAX_DEPTH)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "%s%s: folders lie too deep in one another here (at most %d)", named.before,
-                      named.name, MAX_DEPTH);
+                      "%s%.500s: folders lie too deep in one another here (at most %d)",
+                      named.before, named.name, MAX_DEPTH);
 }
 
 int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
@@ -25,7 +25,7 @@ int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__
     for (const struct pstk__folder_above *up = above->parent; up; up = up->parent)
         if (up->device == above->device && up->inode == above->inode)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s%s is a link to a folder that it lies in; remove the link",
+                              "%s%.500s is a link to a folder that it lies in; remove the link",
                               named.before, named.name);
     return 0;
 }
@@ -37,19 +37,20 @@ int pstk__folder_check_class(struct pstk__folder_named named, const char *name,
     if (pstk__utf8_end(name, length) == length)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "the folder %s%s has a name that is not UTF-8", named.before, named.name);
+                      "the folder %s%.500s has a name that is not UTF-8", named.before, named.name);
 }
 
 int pstk__folder_refuse_empty(struct pstk__folder_named named, enum pstk__folder_empty empty,
                               struct pstk_error *err)
 {
     if (empty == PSTK__EMPTY_MANIFEST)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "the class folder %s%s holds no images, but a manifest.json, as a data "
-                          "set has; move it elsewhere (it would be a class of its own)",
-                          named.before, named.name);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "the class folder %s%.500s holds no images, but a manifest.json, as a data "
+            "set has; move it elsewhere (it would be a class of its own)",
+            named.before, named.name);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "the class folder %s%s holds %s; remove it, or fill it with JPEG or PNG "
+                      "the class folder %s%.500s holds %s; remove it, or fill it with JPEG or PNG "
                       "files (it would be a class of its own)",
                       named.before, named.name,
                       empty == PSTK__EMPTY_FOREIGN ? "only images of formats that are not packed"

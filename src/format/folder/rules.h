@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rules: which folders are refused, and by which messages. They hold for a folder that is read in
- * place (tree.c, scan.c) and for one that is packed (images.c). A message names `before` and then
- * the name: the folder above it with a slash, or "".
+ * place (tree.c, scan.c) and for one that is packed (images.c). A message names `before`, the
+ * folder above with a slash or "", and then the first 500 bytes of the name, so that its end fits.
  */
 #ifndef PSTK_FOLDER_RULES_H
 #define PSTK_FOLDER_RULES_H
