@@ -51,7 +51,7 @@ struct pstk_budget {
     uint32_t size;
     /* the most rows of a batch; 0: as many as the budget allows */
     uint32_t max_rows;
-    /* largest sum of the costs of a batch's samples; 1 to 2^62 */
+    /* limit on what the samples of a batch cost together; 1 to 2^62 */
     uint64_t total;
     /* n_costs of them, one for each sample of the data set, by id; copies */
     const uint32_t *costs;

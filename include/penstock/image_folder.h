@@ -66,7 +66,8 @@ struct pstk_image_folder_info {
     /* names that begin with a dot, except .penstock, skip_path, and all that lies in such folders
      */
     uint64_t n_hidden;
-    /* files that are images by their first bytes, but in a format that ImageFolder does not take */
+    /* files with the name of an image format that ImageFolder does not take (.gif, .avif, ...),
+     * whose first bytes are an image's */
     uint64_t n_foreign;
     /* other files; but not the one that marks the folder as an export */
     uint64_t n_others;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__CHAR_UNSIGNED__) && !defined(__clang__)
-#error "gcc 12 folds _mm256_blendv_epi8 wrongly with -funsigned-char: build without that option"
+#error "gcc (12 at least) folds _mm256_blendv_epi8 wrongly with -funsigned-char: build without it"
 #endif
 
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
 /*
  * narrow: whole numbers of a scalar field that are read as a dtype too narrow for the field's type:
  * int64 as int32. The field's side column proves at open that the dtype holds all values. Records
- * are compared with the column when they are read, because a column may be wrong.
+ * are checked again when they are read, because a column may be wrong.
  */
 #ifndef PSTK_NARROW_H
 #define PSTK_NARROW_H

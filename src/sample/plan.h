@@ -93,9 +93,7 @@ void pstk__plan_end(struct pstk__plan *p);
 /* Count the processes: *n that outputs ask for, and *n_auto times an automatic number. */
 void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
-/* ---- between plan.c, compile.c, processes.c, mixing.c, mosaic.c and multi_size.c
- * ------------------
- */
+/* ---- between the files of this folder -------------------------------------------------------- */
 
 /* Compile the plan of one size alone. Returns owned. */
 int pstk__plan_open_size(struct pstk__plan **out, const struct pstk_settings *s,

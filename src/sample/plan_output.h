@@ -83,8 +83,7 @@ struct pstk__ragged_part {
  *   boxes     image.looks_at_boxes, image.boxes                                 compile_follow.c
  *   combine   is_combined, written_size; more of max_size and budget            mosaic.c
  *   compile   passes, and what they need; follow.boxes of points                compile*.c
- *   end       is_lone_copy; image.max_ops for all sizes                         plan.c,
- * multi_size.c
+ *   end       is_lone_copy; image.max_ops for all sizes                         multi_size.c
  *
  * pstk__plan_start sets callback.pool. Then the output is only read, by any thread.
  *

@@ -808,7 +808,7 @@ static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-/* Write a row by the function of its kind. Not images: write_images writes them together. */
+/* Write a row by its kind, or by its last pass of a worker. write_images writes images. */
 static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];

@@ -73,7 +73,7 @@ int pstk__file_check_same(const struct pstk__file *file, const char *name, uint6
     if (is_size != size)
         return pstk__fail(err, PSTK_EBADMSG, stage,
                           "%s was changed or replaced since the data set was opened: it has %llu "
-                          "bytes, and had %llu (its size differs): open the data set again",
+                          "bytes, and had %llu: open the data set again",
                           name, (unsigned long long)is_size, (unsigned long long)size);
     return is_changed_ns == changed_ns
                ? 0

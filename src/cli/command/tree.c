@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <penstock/annotations.h>
 #include <penstock/foreign.h>
@@ -75,14 +76,16 @@ static void drop_errno(struct pstk_error *err)
 static int refuse(struct pstk_error *err, const char *root)
 {
     struct pstk_error known;
+    struct stat st;
     char advice[MESSAGE_ADVICE_SIZE];
     if (err->code == PSTK_ECANCELED)
         return interrupt_say("nothing was packed");
     if (err->code == PSTK_ENOMEM && !err->native)
         message_no_memory();
-    if (err->native == ENOTDIR)
+    const int is_there = stat(root, &st) == 0;
+    if (is_there && !S_ISDIR(st.st_mode))
         return refuse_file(root);
-    if (err->native == ENOENT && strpbrk(root, "*?{") && is_known(root, &known))
+    if (!is_there && err->native == ENOENT && strpbrk(root, "*?{") && is_known(root, &known))
         return message_usage("%s", known.message);
     drop_errno(err);
     message_say("%s%s", err->message, message_advice(err->native, advice));

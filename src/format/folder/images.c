@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* images: the images of a folder for programs that pack them (penstock/image_folder.h). Names come
- * with their types, so no file is looked at: a folder that is read in place (tree.c) needs sizes
- * and times as well, and looks at each. */
+ * with their types, so only links and files of foreign names are looked at: a folder that is read
+ * in place (tree.c) needs sizes and times as well, and looks at each file. */
 #include <penstock/image_folder.h>
 
 #include "base/bytes.h"
@@ -58,8 +58,8 @@ struct search {
 /* A folder that is read. */
 struct folder {
     struct pstk__folder_above above;
-    uint32_t number;     /* of the class */
-    char path[MAX_PATH]; /* below the first one; "" for that */
+    uint32_t number;  /* of the class */
+    const char *path; /* borrowed; below the first one; "" for that */
 };
 
 static int fail_memory(const struct search *search)
@@ -230,19 +230,19 @@ static int read_opened(struct search *search, DIR *dir, const struct folder *out
 /* Read the folder `name` in `outer`, and all below it. */
 static int read_inner(struct search *search, int fd, const struct folder *outer, const char *name)
 {
-    struct folder inner = {.number = outer->number};
-    const int n = snprintf(inner.path, sizeof inner.path, "%s%s%s", outer->path,
-                           outer->path[0] ? "/" : "", name);
-    const int depth = n < (int)sizeof inner.path ? outer->above.depth + 1 : INT_MAX;
-    int r =
-        pstk__folder_check_depth((struct pstk__folder_named){"", outer->path}, depth, search->err);
-    if (r < 0)
-        return r;
-    DIR *dir = open_folder(fd, name);
-    if (!dir)
-        return fail_folder(search, inner.path, errno);
-    r = read_opened(search, dir, outer, &inner);
-    closedir(dir);
+    char *path;
+    const int n = asprintf(&path, "%s%s%s", outer->path, outer->path[0] ? "/" : "", name);
+    if (n < 0)
+        return fail_memory(search);
+    struct folder inner = {.number = outer->number, .path = path};
+    int r = pstk__folder_check_depth((struct pstk__folder_named){"", outer->path},
+                                     n < MAX_PATH ? outer->above.depth + 1 : INT_MAX, search->err);
+    DIR *dir = r < 0 ? NULL : open_folder(fd, name);
+    if (r == 0)
+        r = dir ? read_opened(search, dir, outer, &inner) : fail_folder(search, path, errno);
+    if (dir)
+        closedir(dir);
+    free(path);
     return r;
 }
 
@@ -387,7 +387,7 @@ static int compare_images(const void *a, const void *b, void *paths)
 static int search_in(struct search *search, DIR *dir)
 {
     struct pstk_image_folder *found = search->found;
-    struct folder top = {.number = 0};
+    struct folder top = {.path = ""};
     struct stat st;
     if (fstat(dirfd(dir), &st) == 0) {
         top.above.device = st.st_dev;
