@@ -35,7 +35,7 @@ static int has_integers(const struct pstk_field *field)
     return field->dtype >= PSTK_U8 && field->dtype <= PSTK_I64;
 }
 
-/* 1: the first dimension alone is variable, so that the size gives the number of rows. */
+/* Return 1 if only the first dimension is variable, so that the size gives the number of rows. */
 static int has_rows(const struct pstk_field *field)
 {
     if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY) || field->shape[0] != 0)
@@ -46,7 +46,8 @@ static int has_rows(const struct pstk_field *field)
     return 1;
 }
 
-/* The shape that a kind of array must have, for messages; NULL: it has that, or any will do. */
+/* Return the shape that the field's kind requires, for messages; NULL if the field has it or any
+ * shape will do. */
 static const char *shape_wanted(const struct pstk_field *field)
 {
     const uint64_t *shape = field->shape;
@@ -145,7 +146,7 @@ int pstk__attributes_check(const struct pstk_field *field, uint32_t i, struct ps
 
 /* ---- fields among each other ----------------------------------------------------------------- */
 
-/* A schema whose links are being found. */
+/* The state while links are being found. */
 struct linking {
     struct pstk__links *links;
     const struct pstk_field *fields;
@@ -161,7 +162,7 @@ static int32_t find_image(const struct linking *linking, const char *name)
     return -1;
 }
 
-/* Number of the first field of that axis, -1 when there is none. */
+/* Return the number of the first field that has this axis, or -1. */
 static int32_t find_axis(const struct linking *linking, const char *axis)
 {
     for (uint32_t i = 0; i < linking->n; i++)

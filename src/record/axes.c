@@ -15,8 +15,9 @@ int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i)
     return field->splits[0] || field->kind == PSTK_FIELD_RLE || (is_list && field->rows[0]);
 }
 
-/* Rows of an array whose first dimension alone is variable, or items of a list. The product of
- * dimensions may be over 64 bits; pstk__value_check lets only an empty value have such rows. */
+/* Return the rows of an array whose first dimension alone is variable, or the items of a list. The
+ * product of the other dimensions may overflow 64 bits; then pstk__value_check accepts only an
+ * empty value. */
 static uint64_t n_rows(const struct pstk_field *field, const struct pstk_value *value)
 {
     uint64_t row = pstk_dtype_size(field->dtype);
@@ -29,7 +30,7 @@ static uint64_t n_rows(const struct pstk_field *field, const struct pstk_value *
     return value->size / row;
 }
 
-/* Element k of an array of integers; UINT64_MAX when it is below 0. */
+/* Return element k of an array of integers; UINT64_MAX if it is negative. */
 static uint64_t length_at(const struct pstk_field *field, const uint8_t *data, uint64_t k)
 {
     const uint32_t size = pstk_dtype_size(field->dtype);
@@ -62,8 +63,8 @@ static const char *check_rows(const struct pstk__schema *schema, const struct ps
                                 n, n_first, schema->fields[first].name, schema->fields[i].rows);
 }
 
-/* Lengths are at least 0 and add up to the rows of the axis: sums stay below 2^33, for each length
- * is compared with what is left. */
+/* Check that the lengths are at least 0 and add up to the rows of the axis. The sum cannot
+ * overflow: each length is compared with the rows that are left. */
 static const char *check_split(const struct pstk__schema *schema, const struct pstk_value *values,
                                uint32_t i, char text[320])
 {
@@ -86,7 +87,7 @@ static const char *check_split(const struct pstk__schema *schema, const struct p
                             sum, n, schema->fields[first].name, field->splits);
 }
 
-/* A mask is as large as the image that it belongs to. */
+/* Check that a mask is as large as the image that it belongs to. */
 static const char *check_sides(const struct pstk__schema *schema,
                                const struct pstk__field_view *views, uint32_t i, char text[320])
 {
@@ -98,7 +99,7 @@ static const char *check_sides(const struct pstk__schema *schema,
                        schema->fields[of].name);
 }
 
-/* The runs of a record. */
+/* The runs of one RLE field of a record. */
 struct runs {
     const struct pstk__schema *schema;
     const struct pstk_value *values;
@@ -106,13 +107,14 @@ struct runs {
     uint32_t field;
 };
 
-/* One mask: n runs that add up to the pixels of its image; without runs there is no mask. */
+/* Check one mask: its n runs add up to the pixels of its image. A mask of 0 runs is absent, and
+ * accepted. */
 static const char *check_mask(const struct runs *runs, uint64_t from, uint64_t n, char text[320])
 {
     const uint32_t of = (uint32_t)runs->schema->links.of[runs->field];
     const uint8_t *data = runs->values[runs->field].data;
     const uint64_t n_pixels = (uint64_t)runs->views[of].width * runs->views[of].height;
-    uint64_t sum = 0; /* of fewer than 2^30 runs below 2^32 */
+    uint64_t sum = 0; /* fewer than 2^30 runs below 2^32: no overflow */
     for (uint64_t k = 0; k < n; k++)
         sum += pstk__get32(data + 4 * (from + k));
     return n == 0 || sum == n_pixels
@@ -122,7 +124,8 @@ static const char *check_mask(const struct runs *runs, uint64_t from, uint64_t n
                        from, from + n - 1, sum, n_pixels, runs->schema->fields[of].name);
 }
 
-/* After check_split: the lengths add up to the runs. */
+/* Check each mask of an RLE field. check_split has made sure that the lengths add up to the runs.
+ */
 static const char *check_rle(const struct runs *runs, char text[320])
 {
     const int32_t by = runs->schema->links.split_by[runs->field];

@@ -25,14 +25,14 @@ double pstk__coordinate(const void *data, uint32_t dtype)
     return value;
 }
 
-/* Items of `width` numbers each. */
+/* An array of items, each of `width` numbers. */
 struct items {
     const uint8_t *data;
     uint64_t n, width;
     uint32_t dtype;
 };
 
-/* The first numbers of item i, `n` of them. */
+/* Read the first `n` numbers of item i. */
 static void get(const struct items *items, uint64_t i, uint32_t n, double *v)
 {
     const uint32_t size = pstk_dtype_size(items->dtype);
@@ -74,7 +74,7 @@ static const char *check_boxes(const struct pstk_field *field, const struct item
     return NULL;
 }
 
-/* n_points: of each row. */
+/* n_points: points of each row. */
 static const char *check_keypoints(const struct items *items, uint64_t n_points, char text[200])
 {
     for (uint64_t i = 0; i < items->n; i++) {

@@ -9,15 +9,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Tags: the number of a field, shifted by 3, with how it is coded: 0 varint, 2 size and bytes, 5
- * four bytes; 3 begins a group of fields, and 4 ends it. */
+/* A tag is the field's number, shifted left by 3, plus its coding: 0 varint, 1 eight bytes, 2 size
+ * and bytes, 5 four bytes; 3 begins a group of fields, and 4 ends it. */
 #define TAG_FIRST PSTK__WIRE_FIRST
 #define TAG_SECOND PSTK__WIRE_SECOND
 #define TAG_THIRD 0x1a  /* field 3: size and bytes */
 #define TAG_VARINT 0x08 /* field 1: varint */
 #define TAG_FLOAT 0x0d  /* field 1: four bytes */
 
-/* Groups in one another: about what protobuf's parsers take, which count messages, too. */
+/* The deepest nesting of groups, about as deep as protobuf's parsers accept; those count messages,
+ * too. */
 #define MAX_GROUPS 100
 
 #define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
@@ -29,7 +30,7 @@ static uint64_t left(const struct pstk__wire *wire)
 
 /* ---- the wire -------------------------------------------------------------------------------- */
 
-/* Read a number of at most 64 bits in 10 bytes. 0: there is none. */
+/* Read a varint of at most 64 bits in 10 bytes. Returns 0 if there is none. */
 static int read_varint(struct pstk__wire *wire, uint64_t *number)
 {
     if (wire->at < wire->end && *wire->at < 0x80) {
@@ -56,7 +57,7 @@ int pstk__wire_open(struct pstk__wire *wire, uint8_t tag, uint64_t *size)
     return read_varint(wire, size);
 }
 
-/* Read what follows a tag: size and bytes. 0: there is none. */
+/* Read a field that has this tag and is coded as size and bytes. Returns 0 if there is none. */
 static int read_bytes(struct pstk__wire *wire, uint8_t tag, const uint8_t **bytes, uint64_t *size)
 {
     if (!pstk__wire_open(wire, tag, size) || *size > left(wire))
@@ -66,7 +67,7 @@ static int read_bytes(struct pstk__wire *wire, uint8_t tag, const uint8_t **byte
     return 1;
 }
 
-/* Step over bytes. 0: there are not so many. */
+/* Step over `size` bytes. Returns 0 if fewer are left. */
 static int skip(struct pstk__wire *wire, uint64_t size)
 {
     if (size > left(wire))
@@ -80,8 +81,8 @@ static int read_tag(struct pstk__wire *wire, uint64_t *tag)
     return read_varint(wire, tag) && *tag <= UINT32_MAX && *tag >> 3 > 0;
 }
 
-/* Step over what follows a tag, except of a group; of size and bytes read the size alone. 0: there
- * is none. */
+/* Step over the value after a tag; for size and bytes, read only the size. Returns 0 if there is no
+ * value, or if the tag begins or ends a group. */
 static int skip_value(struct pstk__wire *wire, uint64_t tag, uint64_t *size)
 {
     uint64_t number;
@@ -100,11 +101,11 @@ static int skip_value(struct pstk__wire *wire, uint64_t tag, uint64_t *size)
     }
 }
 
-/* Step over the fields of a group and the tag that ends it; `tag` began it. 0: it does not end, or
- * groups lie too deep in one another. */
+/* Step over the fields of the group that `tag` began, and over its end tag. Returns 0 if the group
+ * does not end, or if groups nest too deep. */
 static int skip_group(struct pstk__wire *wire, uint64_t tag)
 {
-    uint64_t open[MAX_GROUPS], size; /* the tags that end those that were begun */
+    uint64_t open[MAX_GROUPS], size; /* open: end tags of the groups that are open */
     uint32_t n = 0;
     open[n++] = tag + 1;
     while (n > 0) {
@@ -128,8 +129,8 @@ int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size)
     return PSTK__WIRE_IS_GROUP(*tag) ? skip_group(wire, *tag) : skip_value(wire, *tag, size);
 }
 
-/* Read a field with its bytes, or step over one of another coding, whose size is 0. 0: there is
- * none. */
+/* Read a field that is coded as size and bytes, or step over another, with no bytes. Returns 0 if
+ * there is none. */
 static int read_field(struct pstk__wire *wire, uint64_t *tag, struct pstk__wire *bytes)
 {
     uint64_t size;
@@ -142,8 +143,8 @@ static int read_field(struct pstk__wire *wire, uint64_t *tag, struct pstk__wire 
 
 /* ---- an Example ------------------------------------------------------------------------------ */
 
-/* Step to the next Features with entries; there are none where `rest` ends. 0: the bytes are no
- * fields. */
+/* Step to the next Features that has entries; at the end of `rest`, leave no entries. Returns 0 if
+ * the bytes are no fields. */
 static int next_features(struct pstk__example *example)
 {
     uint64_t tag;
@@ -219,7 +220,7 @@ const char *pstk__example_other(const void *data, uint64_t size)
         struct pstk__example example = {bytes, {bytes.end, bytes.end}};
         if (tag == TAG_FIRST)
             has_features |= pstk__example_next(&example, &entry) > 0;
-        else if (tag == TAG_SECOND) /* its entries are coded as those of features are */
+        else if (tag == TAG_SECOND) /* its entries are coded as a feature's are */
             has_lists |= pstk__example_next(&example, &entry) > 0;
     }
     return has_lists      ? "a tf.train.SequenceExample"
@@ -243,7 +244,7 @@ int pstk__feature_open(struct pstk__feature_list *list, const void *data, uint64
             return 0;
         *list = (struct pstk__feature_list){(uint32_t)tag >> 3, bytes};
     }
-    return size == 0 || list->type != PSTK__FEATURE_EMPTY; /* a list of a kind that is unknown */
+    return size == 0 || list->type != PSTK__FEATURE_EMPTY; /* 0: only fields of unknown kinds */
 }
 
 int pstk__feature_next(struct pstk__feature_list *list, const uint8_t **value, uint64_t *size)
@@ -261,7 +262,7 @@ static int64_t count_bytes(struct pstk__feature_list list, uint64_t *n_bytes)
     int r;
     *n_bytes = 0;
     for (; (r = pstk__feature_next(&list, &value, &size)) > 0; n++)
-        *n_bytes += size; /* they lie in the list: no overflow */
+        *n_bytes += size; /* all lie in the list: no overflow */
     return r < 0 ? r : n;
 }
 
@@ -282,7 +283,7 @@ static int64_t count_floats(struct pstk__wire wire)
     return (int64_t)n;
 }
 
-/* Varints of a piece end in bytes below 128; the last byte is one of these. */
+/* Count the varints of a piece: the bytes below 128, which end them. The last byte must be one. */
 static int64_t count_varints(const uint8_t *piece, uint64_t size)
 {
     uint64_t n = 0;
@@ -340,7 +341,7 @@ const uint8_t *pstk__feature_floats(const struct pstk__feature_list *list, uint6
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Elements of an array without its variable dimension, which *n_variable counts. */
+/* Return the product of the fixed dimensions of an array; *n_variable counts the others. */
 static uint64_t elements(const struct pstk_field *field, uint32_t *n_variable)
 {
     uint64_t n = 1;
@@ -372,14 +373,14 @@ static void copy_floats(struct pstk__wire wire, uint8_t *plain)
         if (*wire.at == TAG_FLOAT)
             wire.at += 5;
         else if (!read_bytes(&wire, TAG_FIRST, &piece, &size))
-            return; /* not after count_floats */
+            return; /* count_floats excludes this */
         if (size > 0)
             memcpy(plain, piece, size);
         plain += size;
     }
 }
 
-/* 1: the value fits in the dtype, whose bits are its lowest. */
+/* Return 1 if the value fits in the dtype. */
 static int int64_fits(int64_t value, uint32_t dtype)
 {
     const uint32_t bits = 8 * pstk_dtype_size(dtype);
@@ -392,13 +393,13 @@ static int int64_fits(int64_t value, uint32_t dtype)
     return value >= 0 && value < INT64_C(1) << bits;
 }
 
-/* Where values are written, one after another. */
+/* The position where numbers are written, one after another. */
 struct numbers {
     uint8_t *plain;
-    uint32_t dtype, size; /* size: of a value */
+    uint32_t dtype, size; /* size: bytes of a number */
 };
 
-/* Read the varints of a piece, or one of them. */
+/* Read one varint, or all varints of a piece. */
 static const char *read_numbers(struct numbers *to, struct pstk__wire *wire, int is_piece,
                                 char text[160])
 {
@@ -419,7 +420,7 @@ static const char *read_numbers(struct numbers *to, struct pstk__wire *wire, int
     return NULL;
 }
 
-/* The dtype of nearly all, apart from others for its speed. */
+/* Read a piece of i64, the most common dtype: a loop of its own is faster. */
 static const char *read_int64(struct numbers *to, struct pstk__wire *wire, char text[160])
 {
     uint64_t value;
@@ -473,7 +474,7 @@ static const char *copy_list(struct pstk__feature_list list, uint32_t kind, uint
     return NULL;
 }
 
-/* The only value of a list, checked as its kind needs it. */
+/* Copy the only value of a list, checked as its kind requires. */
 static const char *copy_one(struct pstk__feature_list *list, uint32_t kind, uint8_t *plain,
                             char text[160])
 {
@@ -509,7 +510,7 @@ static const char *type_name(uint32_t type)
                                          : "a bytes_list";
 }
 
-/* Open the list of a value that is read as `what`. NULL, or what is wrong. */
+/* Open the list of a value that is read as `what`. Returns NULL, or what is wrong. */
 static const char *open_list(struct pstk__feature_list *list, uint32_t what, const void *data,
                              uint64_t size, char text[160])
 {
@@ -521,8 +522,8 @@ static const char *open_list(struct pstk__feature_list *list, uint32_t what, con
                        type_name(type_of(what)));
 }
 
-/* Bytes of a value that its record does not have: one of no elements, if the field may have none;
- * else -1, with what to do in `text`. */
+/* Return the size of a value that the record lacks, in bytes: an empty list or array, if the field
+ * may be empty; else -1, with the remedy in `text`. */
 static int64_t absent_size(uint32_t what, const struct pstk_field *field, char text[160])
 {
     uint32_t n_variable = 0;
@@ -544,7 +545,7 @@ static int64_t absent_size(uint32_t what, const struct pstk_field *field, char t
     return -1;
 }
 
-/* Bytes of its values, or -1, with what is wrong in `text`. */
+/* Return the plain size of a list's values, in bytes; -1 with what is wrong in `text`. */
 static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
                              const struct pstk__feature_list *list, char text[160])
 {

@@ -25,7 +25,7 @@ int pstk__field_check_pixels(const struct pstk__record *record, uint32_t i, uint
                              v->width, v->height, (unsigned long long)max_pixels);
 }
 
-/* Translate a value of another format. */
+/* Translate a value of another format to plain bytes. */
 static int translate(const struct pstk__record *record, uint32_t i,
                      const struct pstk__field_reading *reading, const uint8_t **plain,
                      struct pstk_error *err)

@@ -6,7 +6,7 @@
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static const struct {
-    const char *name; /* NULL: the number is free */
+    const char *name; /* NULL: no kind has this number */
     uint32_t traits;
 } kinds[] = {
     [PSTK_FIELD_BYTES] = {"bytes", 0},

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where things lie in the head of an image; FORMAT.md has the table. */
+/* Offsets in the head of an image; FORMAT.md has the table. */
 enum {
     ITEM_SIZE = 0,
     ITEM_ENCODING = 4,
@@ -28,7 +28,7 @@ static int has_heads(uint32_t kind)
     return (pstk__field_traits(kind) & PSTK__TRAIT_IMAGES) != 0;
 }
 
-/* Items are fewer than 2^32, their heads at most 16 bytes: no overflow. */
+/* There are fewer than 2^32 items, with heads of at most 16 bytes: no overflow. */
 uint64_t pstk__list_head_size(uint32_t kind, uint32_t n)
 {
     return has_heads(kind) ? PSTK__LIST_ALIGN * (1 + (uint64_t)n) : 4 + 4 * (uint64_t)n;
@@ -98,7 +98,7 @@ const char *pstk__list_end(const struct pstk__list *list, char text[160])
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* What the head of item i says of an image, or the text of the item. */
+/* Check the head of an image, or the UTF-8 of a text, of item i. */
 static const char *check_item(uint32_t kind, const struct pstk__field_view *item, uint32_t i,
                               char text[160])
 {

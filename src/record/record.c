@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where things lie in a record head and in an entry; FORMAT.md has the tables. */
+/* Offsets in a record head and in an entry; FORMAT.md has the tables. */
 enum {
     HEAD_CRC = 0,
     HEAD_TAG = 4,
@@ -31,7 +31,7 @@ enum {
     ENTRY_ZERO = 30,
 };
 
-/* Bit depths of a PNG by its channels, a bit 1 << depth each (PNG 3, 11.2.1); [0]: of a palette. */
+/* Bit depths of a PNG by its channels, as bits 1 << depth (PNG 3, 11.2.1); [0]: with a palette. */
 static const uint32_t png_depths[] = {1 << 1 | 1 << 2 | 1 << 4 | 1 << 8,
                                       1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16, 1 << 8 | 1 << 16,
                                       1 << 8 | 1 << 16, 1 << 8 | 1 << 16};
@@ -42,7 +42,7 @@ const char *pstk__encoding_name(uint32_t encoding)
     return encoding < sizeof names / sizeof names[0] ? names[encoding] : "?";
 }
 
-/* Damage in bytes [from, from + length) of the record at `p`. Cold, so that parsing stays short. */
+/* Report damage in bytes [from, from + length) of the record. Cold, so that parsing stays short. */
 static int __attribute__((cold, noinline, format(printf, 5, 6)))
 fail_record(const struct pstk__record_location *location, uint64_t from, uint64_t length,
             struct pstk_error *err, const char *fmt, ...)
@@ -70,7 +70,7 @@ int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, i
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    if (i >= record->n_fields) { /* the record as a whole */
+    if (i >= record->n_fields) { /* the whole record */
         pstk__fail(err, code, stage, "%s: record %llu: %s", record->shard,
                    (unsigned long long)record->number, what);
         pstk__fail_at(err, code, record->shard, record->number, record->file_offset, 0);
@@ -128,7 +128,7 @@ const char *pstk__field_image_differs(const struct pstk__field_view *v,
     return text;
 }
 
-/* Static storage, as for all that is wrong with an entry. */
+/* Return static storage, as all checks of an entry do. */
 static const char *encoding_wrong(uint32_t encoding)
 {
 #define RESERVED(number, name)                                                                     \
@@ -149,7 +149,7 @@ static const char *encoding_wrong(uint32_t encoding)
 #undef RESERVED
 }
 
-/* Can an image of a known encoding have these channels, bits and palette? */
+/* Return 1 if an image of a known encoding can have these channels, bits and palette. */
 static int samples_ok(const struct pstk__field_view *v)
 {
     const int has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0;
@@ -164,7 +164,7 @@ static int samples_ok(const struct pstk__field_view *v)
     }
 }
 
-/* Check what an entry says of an image. Returns what is wrong, or NULL. */
+/* Check the facts that an entry holds about an image. Returns what is wrong, or NULL. */
 static const char *image_wrong(const struct pstk__field_view *v)
 {
     if (v->encoding < PSTK_ENCODING_JPEG || v->encoding > PSTK_ENCODING_PIXELS)
@@ -176,7 +176,7 @@ static const char *image_wrong(const struct pstk__field_view *v)
     if (!samples_ok(v))
         return "its encoding has no such channels, bits or palette; reading it may need a newer "
                "penstock";
-    /* Below 2^16 * 2^16 * 8: no overflow in 64 bits. */
+    /* The product is below 2^16 * 2^16 * 8: no overflow in 64 bits. */
     if (v->encoding == PSTK_ENCODING_PIXELS &&
         v->plain_size !=
             (uint64_t)v->width * v->height * pstk__pixels_size(v->channels, v->bit_depth))
@@ -192,7 +192,7 @@ static const char *mask_wrong(const struct pstk__field_view *v)
                : "it is a mask, but neither a PNG file nor pixels of one channel";
 }
 
-/* The flags that an entry of this codec and encoding may have. */
+/* Return the flags that an entry of this codec and encoding may have. */
 static uint32_t flags_known(const struct pstk__field_view *v)
 {
     const int is_file = v->codec == PSTK_CODEC_NONE && v->encoding == PSTK_ENCODING_JPEG;
@@ -208,16 +208,16 @@ const char *pstk__record_item_wrong(const struct pstk__field_view *v)
                : image_wrong(v);
 }
 
-/* Is there an encoding, or what only images have, in the entry of another field? Lists of images
- * have the largest width and height of their items. */
+/* Return 1 if the entry of another kind has an encoding or other facts of images. Lists of images
+ * have only a width and a height: the largest of their items. */
 static int has_image_facts(const struct pstk__field_view *v, uint32_t kind)
 {
     const int has_sides = (pstk__field_traits(kind) & PSTK__TRAIT_IMAGES) != 0;
     return v->encoding || v->channels || v->bit_depth || (!has_sides && (v->width || v->height));
 }
 
-/* Check an entry by itself: known codec and encoding, and sizes that fit them and the schema.
- * Returns what is wrong, or NULL. */
+/* Check an entry by itself: a known encoding, and sizes that fit the codec, the encoding and the
+ * schema. Returns what is wrong, or NULL. */
 static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
                                const struct pstk__field_view *v)
 {
@@ -288,7 +288,7 @@ fail_entry(const struct pstk__record_location *location, const struct pstk__sche
         v->encoding, v->width, v->height, v->channels, v->bit_depth, v->flags);
 }
 
-/* Head fields are final: the head's checksum covers them. */
+/* A field in the head needs no further check: the head's checksum covers it. */
 static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *schema, uint32_t i,
                        const uint8_t *head)
 {
@@ -301,8 +301,8 @@ static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *sc
     };
 }
 
-/* Views of all fields, each entry checked by itself; *end is where the gap after the last one ends.
- */
+/* Fill the views of all fields, and check each entry by itself. *end: offset at which the gap after
+ * the last field ends. */
 static int view_fields(struct pstk__record *out, const struct pstk__record_limits *limits,
                        const struct pstk__record_location *location, const uint8_t *head,
                        uint64_t *end, struct pstk_error *err)
@@ -328,15 +328,15 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
             wrong = limit_broken(limits, i, v);
         if (wrong)
             return fail_entry(location, schema, i, v, wrong, err);
-        /* At most 64 sizes up to 2^32 are added: no overflow. The offset is only used once the sum
-         * was found to be the record's size, which fits 32 bits. */
+        /* At most 64 sizes up to 2^32 are added: no overflow. The offset is used only after the sum
+         * was found to be the record's size, which fits in 32 bits. */
         v->offset = (uint32_t)*end;
         *end += pstk__record_aligned(v->stored_size);
     }
     return 0;
 }
 
-/* Check the words of the head, before any entry. */
+/* Check the words of the head before any entry. */
 static int check_head(const struct pstk__schema *schema,
                       const struct pstk__record_location *location, const uint8_t *head,
                       uint64_t available, struct pstk_error *err)
@@ -365,7 +365,7 @@ static int check_head(const struct pstk__schema *schema,
     return 0;
 }
 
-/* Point the fields to their data, as far as that was read. */
+/* Point the fields to their data, as far as it was read. */
 static void view_data(struct pstk__record *record, const uint8_t *bytes, uint64_t available)
 {
     for (uint32_t i = 0; i < record->schema->n_fields; i++) {
@@ -395,7 +395,7 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     out->shard = location->shard;
     out->file = location->file;
     out->field_files = NULL;
-    out->accepts_damaged = 0; /* but those that are marked */
+    out->accepts_damaged = 0; /* marked images are decoded so anyway */
     uint64_t end;
     r = view_fields(out, limits, location, head, &end, err);
     if (r < 0)
@@ -413,7 +413,7 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     return 0;
 }
 
-/* What follows field i is not zero. */
+/* Report that bytes after field i are not zero. */
 static int __attribute__((cold, noinline))
 fail_gap(const struct pstk__record *record, uint32_t i, struct pstk_error *err)
 {

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ZSTD_minCLevel() and ZSTD_maxCLevel() of every zstd 1.x. */
+/* The values of ZSTD_minCLevel() and ZSTD_maxCLevel() in every zstd 1.x. */
 #define LEVEL_MIN (-131072)
 #define LEVEL_MAX 22
 
-/* Bytes of an ndarray of fixed shape; 0 when a dimension is variable; UINT64_MAX when it is too
- * large for a record. */
+/* Return the bytes of an ndarray of fixed shape; 0 if a dimension is variable; UINT64_MAX if it is
+ * too large for a record. */
 static uint64_t shape_size(const struct pstk_field *field)
 {
     uint64_t size = pstk_dtype_size(field->dtype);
@@ -108,7 +108,7 @@ static int check_field(const struct pstk_field *field, uint32_t i, struct pstk_e
     return r < 0 ? r : check_codec(field, i, err);
 }
 
-/* Copies only bytes that mean something, so that equal schemas are equal bytes. */
+/* Copy only the bytes that carry meaning, so that equal schemas are equal byte by byte. */
 static void copy_field(struct pstk_field *to, const struct pstk_field *from)
 {
     memset(to, 0, sizeof *to);
@@ -126,7 +126,8 @@ static void copy_field(struct pstk_field *to, const struct pstk_field *from)
     to->coordinates = from->coordinates;
 }
 
-/* Bytes of each value of a field, 0 where they vary. check_shape has made sure that they fit. */
+/* Return the bytes of each value of a field; 0 if they vary. check_shape has made sure that they
+ * fit. */
 static uint32_t plain_size(const struct pstk_field *field)
 {
     if (field->kind == PSTK_FIELD_SCALAR)
@@ -134,7 +135,7 @@ static uint32_t plain_size(const struct pstk_field *field)
     return pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY ? (uint32_t)shape_size(field) : 0;
 }
 
-/* At most 16 + 64 * 4096 bytes and 15 of zeros: far from overflow. */
+/* A head has at most 16 + 64 * 4096 bytes and 15 of padding: no overflow. */
 static void derive_layout(struct pstk__schema *schema)
 {
     schema->n_entries = 0;

@@ -16,8 +16,9 @@ static int is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Read what Python's int() takes, without underscores: spaces, a sign, digits. 1: *magnitude, below
- * 2^64, and *negative; 0: it is no number; -1: its magnitude is 2^64 or more. */
+/* Read an integer as Python's int() does, without underscores: spaces, a sign, digits. Returns 1
+ * and sets *magnitude, below 2^64, and *negative; 0: it is no number; -1: its magnitude is 2^64 or
+ * more. */
 static int read_integer(const uint8_t *text, uint64_t size, uint64_t *magnitude, int *negative)
 {
     const uint8_t *at = text, *end = text + size;
@@ -40,7 +41,7 @@ static int read_integer(const uint8_t *text, uint64_t size, uint64_t *magnitude,
     return is_large ? -1 : 1;
 }
 
-/* The largest magnitude of an integer dtype with this sign. */
+/* Return the largest magnitude of an integer dtype with this sign. */
 static uint64_t most(uint32_t dtype, int negative)
 {
     const uint32_t bits = 8 * pstk_dtype_size(dtype);
@@ -51,7 +52,8 @@ static uint64_t most(uint32_t dtype, int negative)
     return (UINT64_MAX >> (65 - bits)) + (negative != 0);
 }
 
-/* Say what is wrong with a text, with its first MAX_SHOWN bytes: 160 bytes hold that and a name. */
+/* Report a text that is refused, with its first MAX_SHOWN bytes; these and a name fit in 160 bytes.
+ */
 static const char *refuse_integer(const struct pstk_field *field, const uint8_t *data,
                                   uint64_t size, int is_number, char text[160])
 {
@@ -100,7 +102,7 @@ uint64_t pstk__translated_dim(const uint8_t *head, uint32_t i)
     return n;
 }
 
-/* Bytes before the elements; 0: the value ends before them. */
+/* Return the bytes before the elements; 0 if the value ends before them. */
 static uint64_t array_head(const uint8_t *data, uint64_t size)
 {
     const uint64_t head = size ? 1 + ((uint64_t)(data[0] >> 2) << (data[0] & 3)) : 1;
@@ -130,7 +132,7 @@ static uint64_t aligned(uint64_t at)
     return (at + PSTK__LIST_ALIGN - 1) / PSTK__LIST_ALIGN * PSTK__LIST_ALIGN;
 }
 
-/* Sums are of less than 2^30 sizes below 2^32. */
+/* Fewer than 2^30 sizes below 2^32 are added: no overflow. */
 static int64_t image_list_size(const uint8_t *data, uint64_t size)
 {
     const uint64_t n = size >= 4 ? pstk__get32(data) : 0;
@@ -214,7 +216,7 @@ int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, co
         return array_size(data, size);
     case PSTK__FOREIGN_IMAGE_LIST:
         return image_list_size(data, size);
-    default: /* USTAR_NAME: who sets it knows how much of the name is meant */
+    default: /* USTAR_NAME: the parser that sets it knows the size of the name */
         return -1;
     }
 }

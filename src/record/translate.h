@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * translate: values as other formats code them, to the bytes that a field of their kind has. Pure.
- * These codecs are never stored in penstock's own format: a parser of another format sets them in
- * the views of values that are not yet in the plain coding of their kind.
+ * translate: converts values as other formats code them to the plain bytes of their field's kind.
+ * Pure. penstock's own format never stores these codecs: the parser of another format sets them in
+ * the views of values that it does not find in the plain coding.
  */
 #ifndef PSTK_TRANSLATE_H
 #define PSTK_TRANSLATE_H
 
 #include <penstock/format.h>
 
-/* Above every enum pstk_codec; one byte. */
+/* Codecs above every enum pstk_codec; each fits in a byte. */
 enum pstk__foreign_codec {
     PSTK__FOREIGN_FIRST = 128,
     PSTK__FOREIGN_TEXT_INTEGER =
-        128, /* a decimal integer as text, to a scalar of the field's dtype */
-    /* A byte 4 * n_dims + w, n_dims sizes of 2^w bytes, the elements: to an array with its shape */
+        128, /* a decimal integer as text; becomes a scalar of the field's dtype */
+    /* A byte 4 * n_dims + w, n_dims sizes of 2^w bytes, the elements; becomes an array with its
+     * shape. */
     PSTK__FOREIGN_SHAPED_ARRAY = 136,
-    /* u32 n, u32 size[n], files of images: to a list of images */
+    /* u32 n, u32 size[n], image files; becomes a list of images. */
     PSTK__FOREIGN_IMAGE_LIST = 137,
-    /* The header of a tar's member whose name is in two places, to the name's first bytes. */
+    /* The header of a tar member whose name is in two parts; becomes the first bytes of the name.
+     */
     PSTK__FOREIGN_USTAR_NAME = 138,
-    /* A tf.train.Feature: enum pstk__feature_reading is added (feature.h). */
+    /* A tf.train.Feature; enum pstk__feature_reading is added (feature.h). */
     PSTK__FOREIGN_FEATURE = 144,
     PSTK__FOREIGN_FEATURE_END = 148,
 };
@@ -30,13 +32,13 @@ static inline int pstk__codec_is_foreign(uint32_t codec)
     return codec >= PSTK__FOREIGN_FIRST;
 }
 
-/* Dimension i of the head of a SHAPED_ARRAY. */
+/* Return dimension i in the head of a SHAPED_ARRAY. */
 uint64_t pstk__translated_dim(const uint8_t *head, uint32_t i);
-/* Bytes of the value once it is translated; <0: no such value can be. */
+/* Return the bytes of the translated value; <0 if it cannot be translated. */
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size);
-/* Translate into plain_size bytes, as translated_size counts them. Returns NULL, or what is wrong,
- * as a phrase in `text`. */
+/* Translate a value to plain_size bytes, as pstk__translated_size returned. Returns NULL, or a
+ * phrase in `text` that says what is wrong. */
 const char *pstk__translate(uint32_t codec, const struct pstk_field *field, const void *data,
                             uint64_t size, void *plain, uint64_t plain_size, char text[160]);
 

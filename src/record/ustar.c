@@ -6,7 +6,7 @@
 enum { MAGIC = 257, PREFIX = 345 };
 enum { NAME_SIZE = 100, PREFIX_SIZE = 155 };
 
-/* A text of at most `size` bytes that ends early with a 0. */
+/* Return the size of a text of at most `size` bytes, which a 0 may end early. */
 static uint32_t text_size(const uint8_t *field, uint32_t size)
 {
     const uint8_t *end = memchr(field, 0, size);

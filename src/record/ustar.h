@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 #define PSTK__USTAR_HEADER 512
-#define PSTK__USTAR_NAME 0       /* byte of the header: where the name begins */
-#define PSTK__USTAR_MAX_NAME 257 /* bytes of prefix, slash, name and 0 */
+#define PSTK__USTAR_NAME 0       /* offset of the name in the header, bytes */
+#define PSTK__USTAR_MAX_NAME 257 /* size of prefix, slash, name and 0, bytes */
 
-/* 1: the name is in two places: a prefix, which comes first, and its end. */
+/* Return 1 if the name is in two parts: a prefix, and the rest. */
 int pstk__ustar_is_parted(const uint8_t header[PSTK__USTAR_HEADER]);
-/* Write the whole name and a 0; returns its bytes without the 0. */
+/* Write the whole name and a 0. Returns its bytes without the 0. */
 uint32_t pstk__ustar_name(const uint8_t header[PSTK__USTAR_HEADER],
                           char name[PSTK__USTAR_MAX_NAME]);
-/* The name without what it begins with for nothing, "./". */
+/* Return the name without leading "./". */
 static inline const char *pstk__ustar_trim(const char *name)
 {
     while (name[0] == '.' && name[1] == '/')

@@ -18,8 +18,8 @@ static const char *check_utf8(const void *data, uint64_t size, char text[160])
     return text;
 }
 
-/* Product of the dimensions times the element size, variable ones as `variable` says (NULL: 1).
- * UINT64_MAX when it does not fit. */
+/* Return the product of the dimensions and the element size. variable: the variable dimensions;
+ * NULL: 1 each. UINT64_MAX if it overflows. */
 static uint64_t array_size(const struct pstk_field *field, const uint64_t *variable)
 {
     uint64_t size = pstk_dtype_size(field->dtype);
@@ -31,7 +31,7 @@ static uint64_t array_size(const struct pstk_field *field, const uint64_t *varia
     return size;
 }
 
-/* Several variable dimensions: the shape stands before the elements. */
+/* Check an array of several variable dimensions: its shape precedes the elements. */
 static const char *check_shaped(const struct pstk_field *field, const void *data, uint64_t size,
                                 char text[160])
 {
