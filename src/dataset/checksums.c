@@ -11,27 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What names the state of the data set that they are of: facts of the file, two words each. */
+/* Positions, of two words each, among the facts in the file that identify the state of the data
+ * set. */
 enum { FACT_ROWS = 0, FACT_NAMES = 2, FACT_SIZES = 4, FACT_TIMES = 6 };
 _Static_assert(FACT_TIMES + 2 <= PSTK__INDEX_FACTS, "as many as the file has room for");
 
 struct pstk__checksums {
     struct pstk__index *index; /* owned */
-    struct pstk__file file;    /* owned; of it */
+    struct pstk__file file;    /* file of the index; owned */
 };
 
-/* Those of one data set being looked for, or made. */
+/* The state of looking for, or making, the checksums of one data set. */
 struct pstk__checksums_writer {
     const struct pstk__source *source;
     struct pstk__index_location location;
-    char data[PATH_MAX];               /* for location.data */
-    uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now; 0: not known yet */
+    char data[PATH_MAX];               /* path behind location.data */
+    uint64_t state[PSTK__INDEX_FACTS]; /* facts of the data set as it is now; state[0] is 0 until
+                                          they are known */
     char *note;                        /* or NULL */
-    struct pstk__index_rows rows;      /* of a segment */
+    struct pstk__index_rows rows;      /* rows of the current segment */
     struct pstk__index_build *build;
     uint64_t n_added;
     const struct pstk_foreign *foreign;      /* or NULL */
-    const struct pstk__checksums_work *work; /* NULL: they are only looked for */
+    const struct pstk__checksums_work *work; /* NULL: existing checksums are looked for, none are
+                                                made */
 };
 
 /* ---- of which data set ----------------------------------------------------------------------- */
@@ -65,7 +68,7 @@ static void find_indexed_state(uint64_t state[PSTK__INDEX_FACTS], const struct p
                  index->files[i].changed_ns);
 }
 
-/* Of a format without an index, whose files are few. */
+/* Find the state of a data set without an index. Such data sets have few files. */
 static int find_plain_state(uint64_t state[PSTK__INDEX_FACTS], const struct pstk__source *source,
                             struct pstk_error *err)
 {
@@ -88,7 +91,7 @@ static int find_plain_state(uint64_t state[PSTK__INDEX_FACTS], const struct pstk
     return 0;
 }
 
-/* Once, and only where checksums are there, or made: it may open files. */
+/* Find the state once, and only if checksums exist or are made: it may open files. */
 static int find_state(struct pstk__checksums_writer *writer, struct pstk_error *err)
 {
     const struct pstk__source *source = writer->source;
@@ -102,7 +105,8 @@ static int find_state(struct pstk__checksums_writer *writer, struct pstk_error *
     return 0;
 }
 
-/* The folder that the data set lies in, or is. 0, or EINVAL: its path is too long. */
+/* Find the folder that contains the data set, or that the data set is. Returns 0, or EINVAL if its
+ * path is too long. */
 static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
 {
     struct pstk__store_entry entry;
@@ -123,20 +127,22 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
     return 0;
 }
 
-/* What a path is called in the folder `place`, both real: its path below it, or its name. */
+/* Return the name of `path` in the folder `place`, both real paths: the path below the folder, or
+ * else the file's name. */
 static const char *name_below(const char *place, const char *path)
 {
     const size_t n = strlen(place);
     const char *slash = strrchr(path, '/');
     if (strcmp(path, place) == 0)
         return "";
-    if (strncmp(path, place, n) == 0 && (n == 1 || path[n] == '/')) /* "/" ends with its own */
+    if (strncmp(path, place, n) == 0 &&
+        (n == 1 || path[n] == '/')) /* "/" ends with its own slash */
         return path + n + (n > 1);
     return slash ? slash + 1 : path;
 }
 
-/* A digest of what the data set is called in its folder, and of how it is read: the name of the
- * file, which stays when the data changes, the folder of a table's images, and by_content. */
+/* Digest the data set's name in its folder, which stays when the data changes, and the way it is
+ * read: fields, folder of a table's images, by_content. */
 static void digest_name(struct pstk__checksums_writer *writer, const struct pstk_foreign *foreign)
 {
     char of_path[PATH_MAX], of_data[PATH_MAX];
@@ -147,14 +153,14 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
     if (realpath(path, of_path))
         name = name_below(place, of_path);
     else if (strncmp(path, writer->data, n) == 0)
-        name = path + n + strspn(path + n, "/"); /* a pattern */
+        name = path + n + strspn(path + n, "/"); /* the path is a pattern */
     pstk__index_digest(writer->location.key, writer->location.format,
                        strlen(writer->location.format));
     pstk__index_digest(writer->location.key, name, strlen(name));
     pstk__index_digest(writer->location.key, &fields, sizeof fields);
     if (foreign && foreign->root_path && realpath(foreign->root_path, of_path))
         pstk__index_digest(writer->location.key, of_path, strlen(of_path));
-    if (foreign && foreign->by_content) /* checksums made without it stay in use */
+    if (foreign && foreign->by_content) /* so that checksums made without it stay valid */
         pstk__index_digest(writer->location.key, &foreign->by_content, sizeof foreign->by_content);
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
         const struct pstk_field *field = &foreign->fields[i];
@@ -191,7 +197,7 @@ static int facts_differ(const struct pstk__checksums_writer *writer,
     return memcmp(&index->found.facts[fact], &writer->state[fact], 2 * sizeof(uint64_t)) != 0;
 }
 
-/* 1: the segments are those of a file that was made for so many samples. */
+/* Return 1 if the segments are as in a file made for n_samples samples. */
 static int has_segments(const struct pstk__index *index, uint64_t n_samples)
 {
     if (index->n_samples != n_samples)
@@ -204,7 +210,8 @@ static int has_segments(const struct pstk__index *index, uint64_t n_samples)
     return 1;
 }
 
-/* The work of store/index/location.h: why they are not those of the data set as it is now. */
+/* Implement `differs` of store/index/location.h: return why the checksums are not those of the data
+ * set as it is now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     struct pstk__checksums_writer *writer = user;
@@ -221,7 +228,7 @@ static const char *differs(void *user, const struct pstk__index *index)
     return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
 }
 
-/* The work of store/index/location.h. */
+/* Implement `unusable` of store/index/location.h. */
 static void keep_note(void *user, const char *path, const char *why)
 {
     const struct pstk__checksums_writer *writer = user;
@@ -343,7 +350,7 @@ int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t
     return writer->build->progress(writer->build->progress_user, n_done, n_total);
 }
 
-/* The watch of store/index/lock.h: make and foreign may have different users. */
+/* Implement `on_progress` of store/index/lock.h. `make` and `foreign` may have different users. */
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     const struct pstk__checksums_writer *writer = user;
@@ -357,7 +364,7 @@ static void on_wait(void *user, const char *text)
         writer->foreign->on_wait(writer->foreign->user, text);
 }
 
-/* The work of store/index/location.h. */
+/* Implement `build` of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct pstk__checksums_writer *writer = user;

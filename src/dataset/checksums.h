@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checksums: a CRC32C of each sample's bytes, of a data set whose format has none, kept in a file
- * of its own: next to the index of the data set, or where an index would lie. The file has the
- * layout of an index (store/index/index.h): a table of one column, in segments. verify makes it and
- * compares with it; it fits the data set as long as names, sizes and times of its files, and the
- * rows of its index, are those of the day on which it was made.
+ * checksums: a CRC32C of each sample's bytes, for a data set whose format has no checksums. They
+ * are kept in a file of their own, next to the data set's index or where an index would lie. The
+ * file has the layout of an index (store/index/index.h): a table of one column, in segments. verify
+ * makes the file and compares with it. It fits the data set while the names, sizes and times of the
+ * data set's files, and the rows of its index, are unchanged.
  */
 #ifndef PSTK_CHECKSUMS_H
 #define PSTK_CHECKSUMS_H
@@ -12,60 +12,65 @@
 #include "format/format.h"
 #include "store/index/location.h"
 
-#define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples: each has a table, so memory is bounded */
+#define PSTK__CHECKSUMS_SEGMENT                                                                    \
+    (1u << 20) /* samples; each segment has a table of its own, which bounds memory */
 
 struct pstk__checksums; /* opened; read-only, for any number of threads */
 
-/* A page of it in memory. One thread. */
+/* A page of the checksums in memory. One thread. */
 struct pstk__checksums_page {
-    uint64_t offset; /* bytes; 0: none */
+    uint64_t offset; /* offset in the file, bytes; 0: no page */
     _Alignas(64) uint8_t bytes[PSTK__PAGE_SIZE];
 };
 
-/* The fields whose bytes count: those without a checksum. 0: all have one, and nothing is kept. */
+/* Return the fields whose bytes count: all fields without a checksum. 0: every field has one, and
+ * no checksums are kept. */
 uint64_t pstk__checksums_fields(const struct pstk__source *source);
-/* 1: bytes of the extent are the data set's; 0: they are those of its index, which checks them. */
+/* Return 1 if the bytes of the extent are the data set's; 0 if they are its index's, which checks
+ * them itself. */
 static inline int pstk__checksums_count(const struct pstk__source *source,
                                         const struct pstk__extent *extent)
 {
     return !source->format->index || extent->file != source->n_files - 1;
 }
 
-/* Open those that fit. *out NULL: there are none, and `note` says why those that are there cannot
- * be used, or is empty. Returns owned. */
+/* Open the checksums that fit the data set. *out NULL: there are none; `note` then says why
+ * existing checksums cannot be used, or is empty. Returns owned. */
 #define PSTK__CHECKSUMS_NOTE 320 /* bytes */
 int pstk__checksums_find(struct pstk__checksums **out, const struct pstk__source *source,
                          const struct pstk_foreign *foreign, char note[PSTK__CHECKSUMS_NOTE],
                          struct pstk_error *err);
 void pstk__checksums_close(struct pstk__checksums *checksums);
-/* The checksum of sample id < n_samples. EBADMSG: its page is damaged. Never allocates. */
+/* Return in *crc the checksum of sample id < n_samples. EBADMSG: its page is damaged. Never
+ * allocates. */
 int pstk__checksums_get(const struct pstk__checksums *checksums, uint64_t id,
                         struct pstk__checksums_page *page, uint32_t *crc, struct pstk_error *err);
 
 /* ---- making them ---- */
 
-/* Where they are put. */
+/* The receiver of checksums that are being made. */
 struct pstk__checksums_writer;
-/* Add that of the next sample; on the thread that make runs on. */
+/* Add the checksum of the next sample. Thread: the one on which `make` runs. */
 int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc,
                         struct pstk_error *err);
-/* Report how many samples of how many are done: to those who wait, and to work.progress, whose
- * result it returns. On the thread that make runs on, now and then, whatever is added meanwhile. */
+/* Report that n_done of n_total samples are done, to waiting processes and to work.progress.
+ * Returns the result of work.progress. Call it now and then, on the thread on which `make` runs,
+ * however many checksums were added. */
 int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t n_done,
                            uint64_t n_total);
 
-/* How they are made. */
+/* The callbacks that make checksums. */
 struct pstk__checksums_work {
-    /* Add all, in the order of samples. It may be called a second time, where a folder has no
-     * room. */
+    /* Add the checksums of all samples, in their order. It is called a second time if a folder has
+     * no room for the file. */
     int (*make)(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err);
-    /* Called with samples while they are made, by this process or by another that this one waits
-     * for; a non-zero result ends the wait with ECANCELED. */
+    /* Called with the number of samples done, by this process or by another that this one waits
+     * for. A non-zero result ends the wait with ECANCELED. */
     pstk_progress_fn progress;
-    void *user; /* of both */
+    void *user; /* argument of both functions */
 };
 
-/* Open those that fit, or make them. */
+/* Open the checksums that fit the data set, or make them. */
 int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source *source,
                          const struct pstk_foreign *foreign,
                          const struct pstk__checksums_work *work, struct pstk_error *err);

@@ -21,15 +21,15 @@
 struct pstk_dataset {
     struct pstk__source *source; /* owned */
     pthread_mutex_t lock;        /* guards files; never held during I/O */
-    int has_kept;                /* 1: verify keeps checksums of its samples (checksums.h) */
+    int has_kept;                /* 1: checksums of the samples are kept (checksums.h) */
     struct pstk__files *files;   /* owned */
 };
 
 /* An open file, for one read. */
 struct lease {
     const struct pstk__file *file;
-    uint32_t slot;         /* in dataset.files, unless `own` is open */
-    struct pstk__file own; /* open when the table has no room for it */
+    uint32_t slot;         /* slot in dataset.files, unless `own` is open */
+    struct pstk__file own; /* file that is open because the table has no room for it */
 };
 
 const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset)
@@ -71,7 +71,7 @@ int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source, str
     return 0;
 }
 
-/* 1: some sample has a value of the field. */
+/* Return 1 if some sample has a value of the field. */
 static int is_there(const struct pstk__source *source, uint32_t field)
 {
     const struct pstk_field_stats *stats = &source->stats[field];
@@ -79,7 +79,7 @@ static int is_there(const struct pstk__source *source, uint32_t field)
            stats->n_codec[PSTK_CODEC_PLANES];
 }
 
-/* The names of the fields that some sample has. */
+/* Write the names of the fields of which some sample has a value. */
 static void list_there(const struct pstk__source *source, char *names, size_t size)
 {
     size_t used = 0;
@@ -90,7 +90,7 @@ static void list_there(const struct pstk__source *source, char *names, size_t si
                                      source->schema.fields[i].name);
 }
 
-/* Every field that the caller names is one that samples have. */
+/* Check that some sample has a value of each field that the caller names. */
 static int check_named(const struct pstk__source *source, const struct pstk_foreign *foreign,
                        struct pstk_error *err)
 {
@@ -113,7 +113,7 @@ static int check_named(const struct pstk__source *source, const struct pstk_fore
     return 0;
 }
 
-/* Look for checksums that were kept, and fit. */
+/* Look for kept checksums that fit the data set. */
 static int find_kept(struct pstk_dataset *dataset, const struct pstk_foreign *foreign,
                      struct pstk_error *err)
 {
@@ -169,14 +169,14 @@ void pstk_free(void *data)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-/* 1: the data set lists a hash of its files, the first of them at least. */
+/* Return 1 if the data set lists a hash for its first file. */
 static int has_hashes(const struct pstk__source *source)
 {
     const char *digits;
     return source->format->file_hash && source->format->file_hash(source, 0, &digits);
 }
 
-/* Files that hold samples: an index is one file more. */
+/* Return the number of files that hold samples; an index is one more. */
 static uint32_t n_data_files(const struct pstk__source *source)
 {
     if (source->format->has_file_each)
@@ -237,7 +237,8 @@ const char *pstk_dataset_name(const struct pstk_dataset *dataset, uint64_t i)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Get the open file of that number; end_lease gives it back. Any thread; takes the lock. */
+/* Get the open file of that number; end_lease gives it back. Any thread may call it; it takes the
+ * lock. */
 static int lease_file(struct pstk_dataset *dataset, uint32_t number, struct lease *lease,
                       struct pstk_error *err)
 {
@@ -255,7 +256,8 @@ static int lease_file(struct pstk_dataset *dataset, uint32_t number, struct leas
     r = pstk__files_keep(dataset->files, number, &open, &lease->slot, &lease->file);
     pthread_mutex_unlock(&dataset->lock);
     if (r == 0) {
-        pstk__file_end(&open); /* another thread has opened the same file meanwhile; use that one */
+        pstk__file_end(
+            &open); /* another thread has opened the same file in the meantime: use that */
         return 0;
     }
     lease->own = open;
@@ -338,7 +340,8 @@ static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *exten
         return fail_room(dataset->source, extents, size, room->size, err);
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < n; i++) {
-        if (extents[i].size > 0) /* as the loader's reader, which opens no file for nothing */
+        if (extents[i].size >
+            0) /* as the loader's reader, which opens no file for an empty value */
             r = read_extent(dataset, &extents[i], to, err);
         extents[i].data = to;
         to += extents[i].size;
@@ -356,7 +359,7 @@ int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__ext
     if (lease.file->fd >= 0) {
         hole = lseek(lease.file->fd, (off_t)extent->offset, SEEK_HOLE);
         data = lseek(lease.file->fd, hole, SEEK_DATA);
-        if (hole >= 0 && data < 0 && errno == ENXIO) /* to the end of the file */
+        if (hole >= 0 && data < 0 && errno == ENXIO) /* the hole reaches the end of the file */
             data = lseek(lease.file->fd, 0, SEEK_END);
     }
     end_lease(dataset, &lease);
@@ -477,7 +480,7 @@ static int get_plain(struct pstk_dataset *dataset, struct pstk__record *record, 
     } else if (code == 0 && plain == memory.plain) {
         *data = memory.plain;
         memory.plain = NULL;
-    } else if (code == 0) { /* it lies in the caller's room, as values of fixed fields do */
+    } else if (code == 0) { /* it lies in the caller's memory, as the values of fixed fields do */
         const uint32_t size = record->fields[field].plain_size;
         *data = malloc(size ? size : 1);
         if (*data)
@@ -509,14 +512,14 @@ static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
 }
 
-/* Which parts of a value to return; each member may be NULL. */
+/* The parts of a value to return; each member may be NULL. */
 struct wanted {
     void **data; /* returns owned; NULL: do not read the value */
     uint64_t *size;
     struct pstk_value_info *info;
 };
 
-/* Read what parsing needs, then only the bytes of the field; or both at once. */
+/* Read the bytes that parsing needs, then only the bytes of the field; or both at once. */
 static int fetch_field(struct pstk_dataset *dataset, const struct pstk__sample_location *at,
                        uint32_t field, const struct wanted *wanted, struct pstk_error *err)
 {
@@ -617,7 +620,7 @@ int pstk_dataset_get_column_info(const struct pstk_dataset *dataset, uint32_t i,
     return 0;
 }
 
-/* Fail: no column has that name. List those that there are, as many as fit. */
+/* Fail because no column has that name; the message lists as many columns as fit. */
 static int fail_column(const struct pstk_dataset *dataset, const char *name, struct pstk_error *err)
 {
     char names[400] = "";
@@ -636,8 +639,8 @@ static int fail_column(const struct pstk_dataset *dataset, const char *name, str
                       name, names[0] ? "its columns are " : "it has none", names);
 }
 
-/* The number of the column of that name, or an error. *info without the bytes of its files: those
- * of all columns would take longer than reading a range. */
+/* Return the number of the column of that name, or an error. *info lacks the bytes of its files:
+ * adding up those of all columns would take longer than reading a range. */
 static int64_t find_column(const struct pstk_dataset *dataset, const char *name,
                            struct pstk_column_info *info, struct pstk_error *err)
 {
@@ -680,14 +683,14 @@ int pstk_dataset_read_column(struct pstk_dataset *dataset, const char *name, uin
 
 /* ---- all files ------------------------------------------------------------------------------- */
 
-/* Files of samples that are checked: all, or of a data set with a file a sample the first of each
- * shard, and the last file. */
+/* Return the number of sample files that are checked: all; or, with a file for each sample, the
+ * first of each shard and the last file. */
 static uint64_t n_checked(const struct pstk__source *source)
 {
     return source->format->has_file_each ? source->n_shards + 1 : source->n_files;
 }
 
-/* Check checked file number i. */
+/* Check the checked file of number i. */
 static int check_own_file(const struct pstk__source *source, uint64_t i, struct pstk_error *bad)
 {
     struct pstk__file file;
@@ -702,7 +705,8 @@ static int check_own_file(const struct pstk__source *source, uint64_t i, struct 
     return r;
 }
 
-/* Check file number i of all: the files of samples, then those of columns, shard by shard. */
+/* Check file i of all files: first the files of samples, then the files of columns, shard by shard.
+ */
 static int check_file(const struct pstk_dataset *dataset, uint64_t i, uint32_t n_columns,
                       struct pstk_error *bad)
 {

@@ -9,34 +9,35 @@
 
 #include "format/format.h"
 
-struct pstk_dataset; /* owns its source */
+struct pstk_dataset; /* it owns its source */
 
-/* A data set of an opened source, which it takes, also on failure. Returns owned. */
+/* Make a data set of an opened source. Takes the source, also on failure. Returns owned. */
 int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source,
                      struct pstk_error *err);
 const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset);
 
-/* Memory that the caller owns. */
+/* A buffer that the caller owns. */
 struct pstk__room {
     void *data;
     uint64_t size; /* bytes */
 };
 
 /* Read the values of `fields`, a set, of sample `id` into `room` and parse them; *out borrows from
- * `room`. *shard is the sample's shard. EFBIG when the values do not fit. Never allocates. Called
- * by workers, any number at once. */
+ * `room`. *shard: the sample's shard. EFBIG if the values do not fit. Never allocates. Any number
+ * of workers may call it at once. */
 int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
                        const struct pstk__room *room, struct pstk__record *out, uint32_t *shard,
                        struct pstk_error *err);
 
-/* The same, with the extents that were read and where their bytes are, which lie in `room` one
+/* As pstk__dataset_read, and return the extents that were read. Their bytes lie in `room`, one
  * after another. extents: room for PSTK_MAX_FIELDS. */
 int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
                                const struct pstk__room *room, struct pstk__extent *extents,
                                uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
                                struct pstk_error *err);
-/* 1: the file system has a hole at bytes *begin to *end - 1 of the file, which overlaps the extent:
- * zeros are read there, written or not. 0: there is none, or nobody can know. */
+/* Return 1 if the file system has a hole that overlaps the extent, in bytes *begin to *end - 1 of
+ * the file: zeros are read there, whether they were written or not. Returns 0 if there is none or
+ * it cannot be known. */
 int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
                             uint64_t *begin, uint64_t *end);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list value taken apart. */
+/* list: takes a list value apart into its items. */
 #include "record/list.h"
 
 #include "base/error.h"

@@ -11,20 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_MAX ((uint64_t)UINT32_MAX + 1) /* samples whose ids fit 32 bits */
+#define SMALL_MAX                                                                                  \
+    ((uint64_t)UINT32_MAX + 1) /* maximum number of samples whose ids fit in 32 bits */
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, "subset" fmt, ##__VA_ARGS__)
 #define COUNT(n) ((unsigned long long)(n))
 
-/* A list of ids, which members share. */
+/* A list of ids, shared by members. */
 struct list {
     _Atomic uint32_t n_references;
     uint64_t n;
-    uint32_t *small; /* owned; one of them is set */
+    uint32_t *small; /* owned; either this or the next is set */
     uint64_t *large;
 };
 
-/* Weights to draw by, which members share. */
+/* Weights for drawing, shared by members. */
 struct weights {
     _Atomic uint32_t n_references;
     struct pstk__alias alias;
@@ -35,9 +36,9 @@ struct weights {
 struct pstk_members {
     struct pstk__subset subset;
     struct list *list;       /* a reference, or NULL */
-    struct weights *weights; /* the same */
-    uint64_t n_draws;        /* of an epoch; 0 without weights */
-    char identity[40];       /* of the data set */
+    struct weights *weights; /* a reference, or NULL */
+    uint64_t n_draws;        /* draws in an epoch; 0 without weights */
+    char identity[40];       /* identity of the data set */
 };
 
 /* ---- lists ------------------------------------------------------------------------------------
@@ -45,7 +46,8 @@ struct pstk_members {
 
 static void list_drop(struct list *list)
 {
-    /* Release: our reads of it; acquire, for who frees: those of all others. */
+    /* Release orders our reads of the list before the free; acquire, in the thread that frees,
+     * those of all others. */
     if (!list || atomic_fetch_sub_explicit(&list->n_references, 1, memory_order_acq_rel) > 1)
         return;
     free(list->small);
@@ -53,7 +55,7 @@ static void list_drop(struct list *list)
     free(list);
 }
 
-/* Room for n ids below n_samples. */
+/* Open a list with room for n ids, each below n_samples. */
 static struct list *list_open(uint64_t n_samples, uint64_t n, struct pstk_error *err)
 {
     struct list *list = calloc(1, sizeof *list);
@@ -80,7 +82,7 @@ static void list_add(struct list *list, uint64_t id)
         list->large[list->n++] = id;
 }
 
-/* Have the members of a list instead of those before; takes the reference. */
+/* Replace the members' list; takes the reference. */
 static void take_list(struct pstk_members *members, struct list *list)
 {
     list_drop(members->list);
@@ -109,7 +111,7 @@ static int none_left(uint32_t number, const char *what, uint64_t n, struct pstk_
 
 static void weights_drop(struct weights *weights)
 {
-    /* As list_drop. */
+    /* The order is as in list_drop. */
     if (!weights || atomic_fetch_sub_explicit(&weights->n_references, 1, memory_order_acq_rel) > 1)
         return;
     free(weights->shares);
@@ -210,7 +212,7 @@ static int add_fold(struct pstk_members *members, const struct pstk_subset *step
     return 0;
 }
 
-/* Where in the list before i its id stands, which is there. */
+/* Return the position, before i, of the id that stands at i too; it exists. */
 static uint64_t find_id(const struct pstk_subset *step, uint64_t i)
 {
     uint64_t at = 0;
@@ -292,7 +294,7 @@ static int add_where(struct pstk_members *members, struct pstk_dataset *dataset,
     return 0;
 }
 
-/* A step that needs a bit for each sample while it is added. */
+/* Add a step that needs a bit for each sample. */
 static int add_listed(struct pstk_members *members, struct pstk_dataset *dataset,
                       const struct pstk_subset *step, uint32_t number, struct pstk_error *err)
 {
@@ -372,7 +374,7 @@ static int add(struct pstk_members *members, struct pstk_dataset *dataset,
 /* ---- public -----------------------------------------------------------------------------------
  */
 
-/* Copy a step of the caller's, whose later members may be missing. */
+/* Copy a step of the caller's, which may lack later members. */
 static int copy_step(const struct pstk_subset *from, struct pstk_subset *to, struct pstk_error *err)
 {
     if (from->size < offsetof(struct pstk_subset, next) || from->size > 4096)
@@ -441,7 +443,7 @@ int64_t pstk_members_batch(const struct pstk_members *members, const struct pstk
         return PSTK_EINVAL;
     memcpy(&settings, s, s->size < sizeof settings ? s->size : sizeof settings);
     if (members->weights)
-        settings.order = PSTK_ORDER_SEQUENTIAL; /* of the draws */
+        settings.order = PSTK_ORDER_SEQUENTIAL; /* order of the draws */
     const int64_t n = pstk_order_batch(&settings, position, ids);
     for (int64_t i = 0; i < n; i++) {
         const uint64_t k = ids[i];

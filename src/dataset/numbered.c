@@ -10,7 +10,7 @@
 
 #define MAX_DIGITS 7
 
-/* Read digits. How many, at most MAX_DIGITS, or 0. */
+/* Read digits. Returns their number, at most MAX_DIGITS, or 0. */
 static int read_digits(const char *at, uint32_t *number)
 {
     int n = 0;
@@ -42,7 +42,7 @@ int pstk__numbered_parse(struct pstk__numbered_name *out, const char *name)
            begin[-1] == '-' && out->number < out->count;
 }
 
-/* The file names that count their sets. */
+/* The numbered names among a data set's files. */
 struct names {
     struct name *names; /* owned */
     uint64_t n;
@@ -55,7 +55,7 @@ struct name {
     struct pstk__numbered_name set;
 };
 
-/* The order of sets, by prefix, end and count. 0: both names are of one set. */
+/* Compare the sets of two names by prefix, end and count. 0: one set. */
 static int compare_sets(const struct name *a, const struct name *b)
 {
     const size_t shorter = a->set.prefix < b->set.prefix ? a->set.prefix : b->set.prefix;
@@ -67,8 +67,8 @@ static int compare_sets(const struct name *a, const struct name *b)
     return order ? order : (a->set.count > b->set.count) - (a->set.count < b->set.count);
 }
 
-/* Sets in their order, the shards of a set by their numbers: names whose numbers have no leading
- * zeros, or that differ after the count, are in another order. */
+/* Compare two names by set, then by number. The order of the texts is another where numbers lack
+ * leading zeros. */
 static int compare_names(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;
@@ -76,7 +76,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (x->set.number > y->set.number) - (x->set.number < y->set.number);
 }
 
-/* Keep a name, if it counts its set. 0, or ENOMEM. */
+/* Add a name if it is numbered. Returns 0 or ENOMEM. */
 static int add_name(struct names *names, const char *text)
 {
     struct name *name = &names->names[names->n];
@@ -90,8 +90,8 @@ static int add_name(struct names *names, const char *text)
     return 0;
 }
 
-/* Report the shards first to last of a set as missing, if there are some. of: one that is there.
- * width: digits of the numbers, at least. */
+/* Report the shards first to last of a set as missing; none if first > last. of: an existing name
+ * of the set. width: minimum digits of a number. */
 static int report(const struct names *names, const struct name *of, int width, uint64_t first,
                   uint64_t last)
 {
@@ -116,7 +116,7 @@ static int report(const struct names *names, const struct name *of, int width, u
     return names->bad(names->user, &bad) ? PSTK_ECANCELED : 0;
 }
 
-/* Report what is missing of a set: names first to end - 1, sorted. */
+/* Report the shards that a set lacks. Its sorted names are first to end - 1. */
 static int report_set(const struct names *names, uint64_t first, uint64_t end)
 {
     uint64_t expected = 0;
@@ -146,7 +146,7 @@ static int report_all(struct names *names)
     return rc;
 }
 
-/* 1: the path names files one by one, so whoever gave it chose among them. */
+/* Return 1 if the path names files one by one: the caller has chosen them. */
 static int is_choice(const struct pstk__source *source, const char *path)
 {
     struct pstk__store_entry entry;

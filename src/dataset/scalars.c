@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 65536u /* values of a read */
+#define AT_ONCE 65536u /* values read at once */
 
 #define FAIL(code, fmt, ...)                                                                       \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: " fmt, setting, ##__VA_ARGS__)
@@ -29,7 +29,7 @@ int pstk__scalars_open(struct pstk__scalars *scalars, struct pstk_dataset *datas
         return FAIL(PSTK_EINVAL, "column: value is %s; must be the name of a side column",
                     name ? "empty" : "NULL");
     if (!find_column(dataset, name, &info)) {
-        struct pstk_error missing; /* lists the columns that there are */
+        struct pstk_error missing; /* message that lists the existing columns */
         uint8_t nothing = 0;
         pstk_error_init(&missing, sizeof missing);
         pstk_dataset_read_column(dataset, name, 0, 0, &nothing, 1, &missing);
@@ -71,7 +71,7 @@ int64_t pstk__scalars_whole(const struct pstk__scalars *scalars, const uint8_t *
         pstk__cast(&whole, PSTK_I64, value, scalars->dtype);
         return whole;
     }
-    memcpy(&whole, value, sizeof whole); /* both are two's complement */
+    memcpy(&whole, value, sizeof whole); /* the integer types are two's complement */
     *fits = whole >= 0;
     return whole;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pstk_verify: what the format has for it, or else every value read once, by a parallel map. Its
- * jobs, in this order: blocks of samples, fields with a checksum as a whole, files with a listed
- * hash, files whose copy is read (store check). A data set that is too damaged to be opened is
- * salvaged (format.h): its files are reported, and what is left of it is read. */
+/* pstk_verify: calls the format's own verify, or reads every value once in a parallel map. The
+ * map's jobs, in this order: blocks of samples, whole fields that have a checksum, files with a
+ * listed hash, files whose copy is read (store check). A data set too damaged to open is salvaged
+ * (format.h): its files are reported, and the remaining samples are read. */
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
@@ -24,52 +24,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_NS 20000000u                /* between two reports of progress */
-#define IN_HOLE 2                        /* of a sample: pstk_verify_report.n_holes */
-#define BLOCK 64                         /* samples */
-#define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one room may be larger */
+#define TICK_NS 20000000u /* time between two reports of progress */
+#define IN_HOLE 2         /* result of check_sample: counted in pstk_verify_report.n_holes */
+#define BLOCK 64          /* samples in a block */
+#define ROOMS_SIZE                                                                                 \
+    (UINT64_C(512) << 20) /* bytes of all threads' buffers; a single buffer may be larger */
 
 struct verify {
     const struct pstk__verify_request *request;
     struct pstk_dataset *dataset; /* owned */
     uint64_t n_samples;
-    uint64_t n_blocks; /* jobs of samples: the first */
-    uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
-    uint32_t n_whole;  /* fields that are read as a whole */
+    uint64_t n_blocks; /* jobs that read samples; they come first */
+    uint64_t loose;    /* set of the fields whose values are read sample by sample */
+    uint32_t n_whole;  /* fields that are read whole */
     uint32_t whole[PSTK_MAX_FIELDS];
-    uint64_t n_hashed; /* files that are read as a whole for their hash: jobs after those */
-    uint64_t n_copied; /* files whose copy may be what is read: the last jobs */
+    uint64_t n_hashed; /* files that are read whole for their hash; their jobs follow */
+    uint64_t n_copied; /* files whose copy may be read; their jobs come last */
     uint64_t n_bad;
-    uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
+    uint64_t n_done;      /* progress; n_samples for the loose fields, for each whole field, for the
+                             hashes and for the copies */
     uint64_t reported_ns; /* time of the last report of progress */
-    char last_file[768];  /* message of the last place that was a file as a whole */
-    uint64_t n_holes;     /* samples with bytes in a hole */
-    char first_hole[256]; /* where the first of them is */
-    int is_salvaged;      /* 1: the data set is what was left of a damaged one */
-    struct pstk__checksums *kept;          /* owned; to compare with, or NULL */
-    struct pstk__checksums_writer *writer; /* to add to, or NULL; borrowed */
-    int has_run;                           /* 1: the map has */
-    int code;                              /* of what a checksum could not be added for; or 0 */
-    struct pstk_error *err;                /* where the reason of that is put */
+    char last_file[768];  /* last reported message about a whole file */
+    uint64_t n_holes;     /* samples that have bytes in a hole */
+    char first_hole[256]; /* position of the first hole */
+    int is_salvaged;      /* 1: the data set was salvaged from a damaged one */
+    struct pstk__checksums *kept;          /* checksums to compare with, or NULL; owned */
+    struct pstk__checksums_writer *writer; /* receiver of new checksums, or NULL; borrowed */
+    int has_run;                           /* 1: the map was started */
+    int code;                              /* error of adding a checksum, or 0 */
+    struct pstk_error *err;                /* where the message of that error is written */
 };
 
-/* What a job leaves: the checksums of a block, if they are made. */
+/* The result of a job: the checksums of a block, if they are made. */
 struct block {
     uint32_t n;
     uint32_t crcs[BLOCK];
 };
 
-/* What a thread of the map has. */
+/* The state of a thread of the map. */
 struct member {
     const struct verify *verify;
-    struct pstk__room room;           /* owned; for the largest sample, or a piece */
-    struct pstk__room plain;          /* owned; for the largest value */
+    struct pstk__room room;           /* buffer for the largest sample, or for a piece; owned */
+    struct pstk__room plain;          /* buffer for the largest value; owned */
     struct pstk__verify_whole whole;  /* reads its pieces into `room` */
-    struct pstk__checksums_page page; /* of those that were kept */
+    struct pstk__checksums_page page; /* page of the kept checksums */
 };
 
-/* The pstk__field_memory_fn of values that are translated: one at a time, for their check.
- * Compressed ones do not come here: a format that has them has a verify of its own. */
+/* Find memory for a value that is translated to be checked, one at a time (pstk__field_memory_fn).
+ * Compressed values are refused: a format that has them has its own verify. */
 static int find_memory(void *user, const struct pstk__record *record, uint32_t i,
                        struct pstk__field_memory *out, struct pstk_error *err)
 {
@@ -132,7 +134,7 @@ static int check_values(const struct member *member, const struct pstk__record *
 struct sample {
     uint64_t id;
     struct pstk__record record;
-    struct pstk__extent extents[PSTK_MAX_FIELDS]; /* one after another in the room */
+    struct pstk__extent extents[PSTK_MAX_FIELDS]; /* bytes in the buffer, one after another */
     uint32_t n_extents;
 };
 
@@ -146,7 +148,7 @@ static uint32_t crc_of(const struct member *member, const struct sample *sample)
     return crc;
 }
 
-/* Fail: the sample's bytes are not those of the day when checksums were made. */
+/* Fail because the sample's bytes differ from those whose checksum was kept. */
 static int fail_changed(const struct member *member, const struct sample *sample, uint32_t crc,
                         uint32_t kept, struct pstk_error *bad)
 {
@@ -175,7 +177,7 @@ static int fail_changed(const struct member *member, const struct sample *sample
     return pstk__fail_at(bad, PSTK_EBADMSG, name, first->record, begin, end - begin);
 }
 
-/* Compare the sample with the checksum that was kept. */
+/* Compare the sample's CRC with its kept checksum. */
 static int compare(struct member *member, const struct sample *sample, uint32_t crc,
                    struct pstk_error *bad)
 {
@@ -184,9 +186,9 @@ static int compare(struct member *member, const struct sample *sample, uint32_t 
     return rc < 0 || kept == crc ? rc : fail_changed(member, sample, crc, kept, bad);
 }
 
-/* 1: a file of a format with an index has a hole in the sample's bytes; *found says where, with the
- * code 0. That is no damage: the zeros read there may be what was written, before a copy that makes
- * holes. Arrays have none that are worth a word: numpy.memmap leaves them. */
+/* Return 1 if the sample has bytes in a hole of a file; *found names the position, with code 0. A
+ * hole is not damage: a sparse copy makes holes of zeros that were written. Formats without an
+ * index are left out: numpy.memmap leaves holes in arrays. */
 static int find_hole(const struct member *member, const struct sample *sample,
                      struct pstk_error *found)
 {
@@ -208,8 +210,8 @@ static int find_hole(const struct member *member, const struct sample *sample,
     return 0;
 }
 
-/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. 0, or
- * IN_HOLE, or a negative result. */
+/* Check what reading a sample does not: its kept checksum or, without one, holes. Returns 0,
+ * IN_HOLE or a negative result. */
 static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
                           struct pstk_error *bad)
 {
@@ -224,8 +226,9 @@ static int check_bytes_of(struct member *member, const struct sample *sample, ui
     return find_hole(member, sample, bad) ? IN_HOLE : 0;
 }
 
-/* 0: the sample is right; 1: it is bad, *bad has the reason; IN_HOLE: it is right, but *bad, whose
- * code is 0, names a hole; < 0: the machine failed, or the data set is gone. */
+/* Check a sample. Returns 0: it is right; 1: it is bad, with the reason in *bad; IN_HOLE: it is
+ * right, and *bad, with code 0, names a hole; < 0: reading failed for another reason than damage.
+ */
 static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struct pstk_error *bad)
 {
     const struct verify *verify = member->verify;
@@ -300,7 +303,7 @@ static void close_member(void *state)
     free(member);
 }
 
-/* Bytes of a thread's room. */
+/* Return the bytes of a thread's buffer. */
 static uint64_t room_size(const struct verify *verify)
 {
     const uint64_t sample =
@@ -334,7 +337,8 @@ static int open_member(void *user, void **state, struct pstk_error *err)
 
 /* ---- reporting: on the caller's thread ------------------------------------------------------- */
 
-/* A file that many samples lie in is one place, as long as the reason is the same. */
+/* Return 1 if the damage is of a whole file and was reported by the previous sample: many samples
+ * may lie in one file. */
 static int is_reported(struct verify *verify, const struct pstk_error *bad)
 {
     if (bad->stage != PSTK_STAGE_SHARD)
@@ -359,15 +363,15 @@ static int report_damage(void *user, const struct pstk_error *bad)
     return verify->request->on_bad ? verify->request->on_bad(verify->request->user, bad) : 0;
 }
 
-/* Report to the caller, in samples. Also the `progress` of checksums.h. */
+/* Report progress in samples to the caller. Also `progress` of checksums.h. */
 static int tell_caller(void *user, uint64_t n_done, uint64_t n_total)
 {
     const struct pstk__verify_request *request = ((const struct verify *)user)->request;
     return request->on_progress ? request->on_progress(request->user, n_done, n_total) : 0;
 }
 
-/* `n` more samples are done: report it, at the end or now and then. Whoever waits for checksums
- * sees it, too, whatever job has done it. */
+/* Count n more samples, and report progress every TICK_NS and at the end. Processes that wait for
+ * the checksums see the progress of all kinds of jobs. */
 static int report_progress(void *user, uint64_t n)
 {
     struct verify *verify = user;
@@ -385,7 +389,7 @@ static int report_progress(void *user, uint64_t n)
                           : tell_caller(verify, n_done, verify->n_samples);
 }
 
-/* Take the checksums of a block, in the order of blocks; no more once a sample is bad. */
+/* Take the checksums of a block, in the order of blocks; stop at the first bad sample. */
 static void join_block(void *user, const void *result)
 {
     struct verify *verify = user;
@@ -396,7 +400,7 @@ static void join_block(void *user, const void *result)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Each thread has room for the largest sample: fewer threads where samples are large. */
+/* Limit the number of threads so that their buffers fit in ROOMS_SIZE. */
 static uint32_t threads_within(const struct verify *verify, uint32_t n_threads)
 {
     const uint64_t size = room_size(verify);
@@ -404,7 +408,7 @@ static uint32_t threads_within(const struct verify *verify, uint32_t n_threads)
     return most < 1 ? 1 : most < n_threads ? (uint32_t)most : n_threads;
 }
 
-/* Decide which fields are read in which way. */
+/* Divide the fields into those read whole and those read sample by sample, and count the jobs. */
 static void divide(struct verify *verify)
 {
     const struct pstk__source *source = pstk__dataset_source(verify->dataset);
@@ -421,7 +425,7 @@ static void divide(struct verify *verify)
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
-/* Add a sentence to what is noted. */
+/* Append a sentence to the report's note. */
 static void __attribute__((format(printf, 2, 3)))
 add_note(struct pstk_verify_report *report, const char *fmt, ...)
 {
@@ -436,7 +440,8 @@ add_note(struct pstk_verify_report *report, const char *fmt, ...)
     va_end(args);
 }
 
-/* Decide which files are read for their hashes. Returns 1: every file has one that is checked. */
+/* Find the files that are read for their hashes. Returns 1 if every file has a hash that is
+ * checked. */
 static int find_hashes(struct verify *verify)
 {
     const struct pstk__source *source = pstk__dataset_source(verify->dataset);
@@ -458,7 +463,7 @@ static int find_hashes(struct verify *verify)
     return n_known && n_known == source->n_shards;
 }
 
-/* Read everything once. */
+/* Read everything once, in a parallel map. */
 static int run(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__parallel_map work = {
@@ -479,7 +484,7 @@ static int run(struct verify *verify, struct pstk_error *err)
     return pstk__parallel_map_run(&work, err);
 }
 
-/* The `make` of checksums.h. */
+/* Implement `make` of checksums.h. */
 static int make_checksums(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err)
 {
     struct verify *verify = user;
@@ -489,11 +494,11 @@ static int make_checksums(void *user, struct pstk__checksums_writer *writer, str
     const int rc = run(verify, err);
     verify->writer = NULL;
     if (verify->code < 0)
-        return verify->code; /* its message was written before the map was stopped */
+        return verify->code; /* its message was written before the map stopped */
     return rc < 0 ? rc : verify->n_bad > 0 ? PSTK_EBADMSG : 0;
 }
 
-/* Keep checksums, where none fit. */
+/* Make and keep checksums, because none fit. */
 static int keep(struct verify *verify, struct pstk_error *err)
 {
     struct pstk_verify_report *report = verify->request->report;
@@ -511,14 +516,14 @@ static int keep(struct verify *verify, struct pstk_error *err)
     if (verify->has_run) {
         report->checksums = PSTK_VERIFY_KEPT;
         report->note[0] = 0;
-        find_hashes(verify); /* what it notes is still so */
+        find_hashes(verify); /* note again the hashes that were not checked */
         return 0;
     }
-    report->checksums = PSTK_VERIFY_COMPARED; /* another process has made them meanwhile */
+    report->checksums = PSTK_VERIFY_COMPARED; /* another process has made them in the meantime */
     return run(verify, err);
 }
 
-/* Read what there is of the data set, with the checksums that there are. */
+/* Read the data set, or the remainder of a damaged one, and compare with existing checksums. */
 static int check_all(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__verify_request *request = verify->request;
@@ -554,8 +559,8 @@ static int check_all(struct verify *verify, struct pstk_error *err)
     return run(verify, err);
 }
 
-/* Open the data set or, if files are damaged, report these and open what is left. 0 with no data
- * set: nothing is. */
+/* Open the data set; if files are damaged, report them and open the remainder. Returns 0 without a
+ * data set if nothing remains. */
 static int open_any(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__verify_request *request = verify->request;
@@ -571,20 +576,21 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     const int salvaged =
         pstk__source_salvage(&source, request->path, request->foreign, &salvage, &why);
     if (salvaged == 0 && verify->n_bad == 0) {
-        pstk__source_close(source); /* it could be read after all: that is no reason to trust it */
+        pstk__source_close(
+            source); /* the second attempt succeeded; the first failure still stands */
         return rc;
     }
     if (salvaged == 0)
         return pstk__dataset_of(&verify->dataset, source, err);
     if (salvaged == PSTK_ECANCELED || salvaged == PSTK_ENOMEM)
         return pstk__fail_copy(err, &why);
-    if (salvaged != PSTK_EBADMSG && salvaged != PSTK_ENODATA) /* else nothing is left */
+    if (salvaged != PSTK_EBADMSG && salvaged != PSTK_ENODATA) /* otherwise nothing is left */
         add_note(request->report, "what is left of the data set was not checked: %.500s",
                  why.message);
-    return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
+    return verify->n_bad > 0 ? 0 : rc; /* the first error is about the whole data set */
 }
 
-/* Report holes, after what else is noted. */
+/* Report holes, after the other notes. */
 static void note_holes(const struct verify *verify)
 {
     struct pstk_verify_report *report = verify->request->report;

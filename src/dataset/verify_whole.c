@@ -16,7 +16,7 @@ int pstk__verify_is_damage(int rc, const struct pstk_error *bad)
 
 /* ---- a field --------------------------------------------------------------------------------- */
 
-/* Read a piece of a cover at `at` bytes in it. 0, or what *bad has. */
+/* Read the piece of a cover at offset `at`. Returns 0, or the code of *bad. */
 static int read_piece(const struct pstk__verify_whole *whole, const struct pstk__cover *cover,
                       const struct pstk__file *file, uint64_t at, uint64_t size,
                       struct pstk_error *bad)
@@ -50,7 +50,7 @@ static int fail_crc(const struct pstk__verify_whole *whole, uint32_t field, uint
     return pstk__fail_at(bad, PSTK_EBADMSG, name, PSTK_NONE, cover->offset, cover->size);
 }
 
-/* Report progress in units of samples: how far the bytes of the field are. */
+/* Report progress in samples, in proportion to the field's bytes. */
 static int tick(const struct pstk__verify_whole *whole, const struct pstk__cover *cover,
                 uint64_t from, uint64_t to, const struct pstk__map_sink *sink)
 {
@@ -59,8 +59,8 @@ static int tick(const struct pstk__verify_whole *whole, const struct pstk__cover
                           (uint64_t)(n * to / cover->size) - (uint64_t)(n * from / cover->size));
 }
 
-/* Check the bytes of a field, in an open file. 0; PSTK_ECANCELED: the sink says stop; or what *bad
- * has. */
+/* Check the bytes of a field in an open file. Returns 0, PSTK_ECANCELED if the sink says stop, or
+ * the code of *bad. */
 static int check_bytes(const struct pstk__verify_whole *whole, uint32_t field,
                        const struct pstk__file *file, const struct pstk__map_sink *sink,
                        struct pstk_error *bad)
@@ -110,7 +110,8 @@ static int fail_hash(const char *file, const char *name, const char *is, const c
     return pstk__fail_at(bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
 }
 
-/* Add the bytes of an open file to its hash; progress in units of its samples. As check_bytes. */
+/* Add the bytes of an open file to its hash, and report progress in samples. Returns as check_bytes
+ * does. */
 static int hash_file(const struct pstk__verify_whole *whole, uint32_t number,
                      const struct pstk__file *file, struct pstk__hash *hash,
                      const struct pstk__map_sink *sink, struct pstk_error *bad)
@@ -166,7 +167,7 @@ int pstk__verify_hash(const struct pstk__verify_whole *whole, uint32_t number,
 
 /* ---- a file whose copy is read --------------------------------------------------------------- */
 
-/* The progress of the check of a store: samples count when it has ended. */
+/* Receive progress from the store's check; samples are counted when it ends. */
 static int is_ended(void *user, uint64_t n)
 {
     const struct pstk__map_sink *sink = user;

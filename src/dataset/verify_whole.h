@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_whole: jobs of pstk_verify that read a field or a file as a whole, piece by piece: one
- * thread each. They report damage and progress to the sink of the map, whose unit is a sample.
+ * verify_whole: the jobs of pstk_verify that read a whole field or file, piece by piece, on one
+ * thread each. They report damage and progress, in samples, to the sink of the map.
  */
 #ifndef PSTK_VERIFY_WHOLE_H
 #define PSTK_VERIFY_WHOLE_H
@@ -10,28 +10,29 @@
 #include "base/parallel_map.h"
 #include "format/format.h"
 
-#define PSTK__VERIFY_PIECE (UINT64_C(1) << 20) /* bytes that are read at once */
+#define PSTK__VERIFY_PIECE (UINT64_C(1) << 20) /* bytes read at once */
 
-/* What such a job takes from its thread. */
+/* The resources that a job borrows from its thread. */
 struct pstk__verify_whole {
     const struct pstk__source *source; /* borrowed */
     void *piece;                       /* borrowed; PSTK__VERIFY_PIECE bytes */
     struct pstk__crc32 crc32;
 };
 
-/* 1: a result, whose reason is *bad, is damage of the data, after which others may be whole. */
+/* Return 1 if result `rc`, with the reason *bad, is damage of the data: other data may be whole. */
 int pstk__verify_is_damage(int rc, const struct pstk_error *bad);
 
-/* The jobs: 0, also where damage was reported; ECANCELED: the sink says stop; or a reason why
- * nothing more can be read. */
+/* The jobs below return 0, even after they reported damage; ECANCELED: the sink says stop; or the
+ * error that prevents further reading. */
 
-/* Check a field that has a checksum as a whole (struct pstk__cover). */
+/* Check a whole field against its checksum (struct pstk__cover). */
 int pstk__verify_field(const struct pstk__verify_whole *whole, uint32_t field,
                        const struct pstk__map_sink *sink, struct pstk_error *err);
-/* Check a file against the hash that the data set lists; without one that is known, do nothing. */
+/* Check a file against the hash that the data set lists. Does nothing if there is none, or its
+ * algorithm is unknown. */
 int pstk__verify_hash(const struct pstk__verify_whole *whole, uint32_t file,
                       const struct pstk__map_sink *sink, struct pstk_error *err);
-/* Have the store check a file whose copy is read: the store has `check`. */
+/* Let the store check a file whose copy is read. The store has `check`. */
 int pstk__verify_copy(const struct pstk__verify_whole *whole, uint32_t file,
                       const struct pstk__map_sink *sink, struct pstk_error *err);
 

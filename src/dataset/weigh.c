@@ -14,7 +14,7 @@
 /* ---- values of samples ------------------------------------------------------------------------
  */
 
-/* The weights of all samples, in their order. */
+/* Read the weights of all samples, in their order. */
 static int read_weights(struct pstk_dataset *dataset, const struct pstk_subset *step, uint64_t n,
                         double *weights, struct pstk_error *err)
 {
@@ -49,11 +49,11 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many of n sorted classes are this one, which is there. */
+/* Count a class among n sorted ones; it occurs. */
 static uint64_t count_of(const int64_t *sorted, uint64_t n, int64_t class)
 {
     uint64_t bounds[2];
-    for (int k = 0; k < 2; k++) { /* the first that is class or more; that is more */
+    for (int k = 0; k < 2; k++) { /* k 0: first element not below class; 1: first above it */
         uint64_t low = 0, high = n;
         while (low < high) {
             const uint64_t middle = low + (high - low) / 2;
@@ -67,7 +67,7 @@ static uint64_t count_of(const int64_t *sorted, uint64_t n, int64_t class)
     return bounds[1] - bounds[0];
 }
 
-/* The classes of all samples, in their order. */
+/* Read the classes of all samples, in their order. */
 static int read_classes(struct pstk_dataset *dataset, const struct pstk_subset *step, uint64_t n,
                         int64_t *classes, struct pstk_error *err)
 {
@@ -89,7 +89,7 @@ static int read_classes(struct pstk_dataset *dataset, const struct pstk_subset *
     return r;
 }
 
-/* 1 / the size of its class in the subset, for each index. */
+/* Write 1 / the size of its class in the subset, for each index. */
 static int balance(struct pstk_dataset *dataset, const struct pstk_subset *step,
                    const struct pstk__subset *subset, double *weights, struct pstk_error *err)
 {
@@ -111,7 +111,7 @@ static int balance(struct pstk_dataset *dataset, const struct pstk_subset *step,
     return r;
 }
 
-/* The weight of each index of the subset. */
+/* Write the weight of each index of the subset. */
 static int weigh(struct pstk_dataset *dataset, const struct pstk_subset *step,
                  const struct pstk__subset *subset, double *weights, struct pstk_error *err)
 {
@@ -121,7 +121,7 @@ static int weigh(struct pstk_dataset *dataset, const struct pstk_subset *step,
     for (uint64_t i = 0; r == 0 && i < subset->n; i++) {
         const uint64_t id = pstk__subset_at(subset, i);
         weights[i] = all[id];
-        if (!(all[id] >= 0) || all[id] > DBL_MAX) /* NaN, infinity */
+        if (!(all[id] >= 0) || all[id] > DBL_MAX) /* NaN or infinity */
             r = FAIL(PSTK_EINVAL, "value of sample %llu is %g; must be finite, and 0 or more",
                      COUNT(id), all[id]);
     }
@@ -132,8 +132,8 @@ static int weigh(struct pstk_dataset *dataset, const struct pstk_subset *step,
 /* ---- to whole numbers -------------------------------------------------------------------------
  */
 
-/* The largest becomes 2^bits. A division that is rounded to the nearest, as IEEE 754 has it, and a
- * product with a power of two: the same on every machine. */
+/* Scale a weight so that the largest becomes 2^bits. Division rounds to the nearest (IEEE 754), and
+ * multiplying by a power of two is exact: results are the same on every machine. */
 static uint64_t whole_of(double weight, double largest, uint32_t bits)
 {
     if (weight == 0)

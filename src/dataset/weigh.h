@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weigh: whole weights of the members of a subset, from a side column, from a list, or so that all
- * classes come equally often.
+ * weigh: computes integer weights for the members of a subset, from a side column, from a list, or
+ * so that all classes come equally often.
  */
 #ifndef PSTK_WEIGH_H
 #define PSTK_WEIGH_H
@@ -10,9 +10,9 @@
 
 #include <penstock/format.h>
 
-/* Write the weight of each index of the subset to weights[subset->n], at most 2^bits: the largest
- * has that, a smaller one its share of it, rounded down, but at least 1 unless it is 0. `step` is
- * one of kind WEIGHTED or BALANCED. EINVAL, ENOENT, EBADMSG, ENOMEM: see pstk_members_open. */
+/* Write the weight of each index of the subset to weights[subset->n]. The largest weight becomes
+ * 2^bits; a smaller one is scaled and rounded down, but to at least 1 unless it is 0. `step` is of
+ * kind WEIGHTED or BALANCED. EINVAL, ENOENT, EBADMSG, ENOMEM: see pstk_members_open. */
 int pstk__weigh(struct pstk_dataset *dataset, const struct pstk_subset *step,
                 const struct pstk__subset *subset, uint32_t bits, uint64_t *weights,
                 struct pstk_error *err);

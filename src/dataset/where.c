@@ -11,15 +11,15 @@
 #define FAIL(code, fmt, ...)                                                                       \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "subset: column %s: " fmt, step->column, ##__VA_ARGS__)
 
-/* A step and what is_wanted compares with. */
+/* A step, prepared for is_wanted. */
 struct condition {
     const struct pstk_subset *step;
     const int64_t *values; /* WHERE: sorted; borrowed */
-    __int128 least, below; /* BETWEEN: first whole numbers at or above the bounds */
+    __int128 least, below; /* BETWEEN: smallest whole numbers at or above the two bounds */
 };
 
-/* The double next to a bound is `nearest`, so an addition rounds to it. An open side has no rest.
- */
+/* Return 1 if `rest` can be the difference between a bound and `nearest`, the double next to it:
+ * their sum rounds to `nearest`. An open side has no rest. */
 static int is_rest(double nearest, int64_t rest)
 {
     return rest == 0 || (!isinf(nearest) && nearest + (double)rest == nearest);
@@ -46,7 +46,7 @@ static int check_bounds(const struct pstk_subset *step, struct pstk_error *err)
                 step->least, step->below);
 }
 
-/* Is the condition one, and can the column have it? */
+/* Check that the condition is valid, and that the column's type permits it. */
 static int check(const struct pstk_subset *step, const struct pstk__scalars *scalars,
                  struct pstk_error *err)
 {
@@ -68,7 +68,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The first whole number at or above a bound; past those of 64 bits, any that is. */
+/* Return the smallest whole number at or above a bound; beyond 64 bits, any number that is. */
 static __int128 whole_bound(double nearest, int64_t rest)
 {
     if (nearest >= 0x1p65 || nearest <= -0x1p65)
@@ -76,7 +76,8 @@ static __int128 whole_bound(double nearest, int64_t rest)
     return (__int128)ceil(nearest) + rest;
 }
 
-/* Is the value at or above the bound? No double lies between the bound and the one next to it. */
+/* Return 1 if the value is at or above the bound. No double lies between the bound and the one next
+ * to it. */
 static int reaches(double value, double nearest, int64_t rest)
 {
     return rest > 0 ? value > nearest : value >= nearest;
