@@ -25,7 +25,7 @@ struct pstk__checksums {
 struct pstk__checksums_writer {
     const struct pstk__source *source;
     struct pstk__index_location location;
-    char data[PATH_MAX];               /* path behind location.data */
+    char data[PATH_MAX];               /* memory of location.data */
     uint64_t state[PSTK__INDEX_FACTS]; /* facts of the data set as it is now; state[0] is 0 until
                                           they are known */
     char *note;                        /* or NULL */

@@ -12,8 +12,7 @@
 #include "format/format.h"
 #include "store/index/location.h"
 
-#define PSTK__CHECKSUMS_SEGMENT                                                                    \
-    (1u << 20) /* samples; each segment has a table of its own, which bounds memory */
+#define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples; a table each, which bounds memory */
 
 struct pstk__checksums; /* opened; read-only, for any number of threads */
 

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_MAX                                                                                  \
-    ((uint64_t)UINT32_MAX + 1) /* maximum number of samples whose ids fit in 32 bits */
+#define SMALL_MAX ((uint64_t)UINT32_MAX + 1) /* samples whose ids fit in 32 bits */
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, "subset" fmt, ##__VA_ARGS__)
 #define COUNT(n) ((unsigned long long)(n))

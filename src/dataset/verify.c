@@ -27,8 +27,7 @@
 #define TICK_NS 20000000u /* time between two reports of progress */
 #define IN_HOLE 2         /* result of check_sample: counted in pstk_verify_report.n_holes */
 #define BLOCK 64          /* samples in a block */
-#define ROOMS_SIZE                                                                                 \
-    (UINT64_C(512) << 20) /* bytes of all threads' buffers; a single buffer may be larger */
+#define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all buffers; one may be larger */
 
 struct verify {
     const struct pstk__verify_request *request;

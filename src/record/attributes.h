@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attributes: the properties of a field's values beside their kind: the image that they belong to,
- * axes, box format, coordinates. Pure. schema.c calls the checks. */
+/* attributes: the properties that a schema gives a field in addition to its kind: the image that
+ * its values belong to, axes, box format, coordinates. Pure. schema.c calls the checks. */
 #ifndef PSTK_ATTRIBUTES_H
 #define PSTK_ATTRIBUTES_H
 

@@ -9,11 +9,9 @@
 #define PSTK__RECORD_HEAD 16  /* bytes before the entries */
 #define PSTK__RECORD_ENTRY 32 /* bytes of one entry */
 #define PSTK__RECORD_ALIGN 16 /* alignment of records, heads and fields with an entry, bytes */
-#define PSTK__MAX_RECORD_SIZE                                                                      \
-    0xfffffff0ull /* largest record, bytes: the largest multiple of PSTK__RECORD_ALIGN below 2^32  \
-                   */
-#define PSTK__MAX_VALUE_SIZE 0xffffffffull /* largest value, bytes */
-#define PSTK__MAX_SIDE 65535               /* largest side of an image that decoders take, pixels */
+#define PSTK__MAX_RECORD_SIZE 0xfffffff0ull /* largest record: a multiple of 16, bytes */
+#define PSTK__MAX_VALUE_SIZE 0xffffffffull  /* largest value, bytes */
+#define PSTK__MAX_SIDE 65535 /* largest side of an image that decoders take, pixels */
 
 /* The members after n_fields follow from `fields`; pstk__schema_init computes them. */
 struct pstk__schema {
