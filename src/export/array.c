@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#define NPY_ALIGN 64 /* bytes: of the first element, by the format */
-#define NPY_MAGIC 10 /* bytes: "\x93NUMPY", the version, and the length of the head as u16 */
+#define NPY_ALIGN 64 /* alignment of the first element, which the format requires, bytes */
+#define NPY_MAGIC 10 /* bytes of "\x93NUMPY", the version, and the length of the head as u16 */
 
 static const struct {
     const char *name, *npy;

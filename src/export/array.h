@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array: the plain bytes of a scalar or an array as shape and elements, and the head of a .npy file
- * of it. Pure, except for the memory of what it appends to. */
+/* array: takes the plain bytes of a scalar or an array apart into shape and elements, and writes
+ * the head of a .npy file. Pure, except for the memory that it appends to. */
 #ifndef PSTK_EXPORT_ARRAY_H
 #define PSTK_EXPORT_ARRAY_H
 
@@ -8,7 +8,7 @@
 
 #include <penstock/format.h>
 
-/* A checked value; a scalar has no dimensions. */
+/* A checked value. A scalar has no dimensions. */
 struct pstk__array {
     uint32_t dtype; /* enum pstk_dtype, except BF16 */
     uint32_t n_dims;
@@ -17,16 +17,17 @@ struct pstk__array {
     const uint8_t *data; /* n elements, little-endian, of any alignment; borrowed */
 };
 
-/* 1: the field's values are scalars or arrays. */
+/* Return 1 if the field's values are scalars or arrays. */
 int pstk__array_is(const struct pstk_field *field);
-/* Bytes of a value before its elements: its shape, if several dimensions vary. */
+/* Return the bytes of a value before its elements: its shape, if several dimensions are variable,
+ * else 0. */
 uint64_t pstk__array_head(const struct pstk_field *field);
-/* Take a value apart that pstk__value_check finds right. */
+/* Take apart a value that pstk__value_check accepts. */
 void pstk__array_of(struct pstk__array *array, const struct pstk_field *field, const void *data,
                     uint64_t size);
-/* Return NumPy's name of a dtype, "int64"; NULL: BF16, which it lacks. */
+/* Return NumPy's name of a dtype, "int64"; NULL for BF16, which NumPy lacks. */
 const char *pstk__array_dtype_name(uint32_t dtype);
-/* 1: the elements are whole numbers. */
+/* Return 1 if the elements are whole numbers. */
 int pstk__array_is_whole(uint32_t dtype);
 /* Append the head of a .npy file, format version 1.0, of this shape. */
 void pstk__array_npy_head(struct pstk__bytes *to, uint32_t dtype, const uint64_t *shape,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compare names by bytes; one that another begins with comes first. */
+/* Compare names by bytes; a prefix comes before the longer name. */
 static int compare(const void *a, const void *b)
 {
     const struct pstk__export_class *one = a, *other = b;
@@ -21,7 +21,7 @@ static int compare_places(const void *a, const void *b)
     return compare(*(struct pstk__export_class *const *)a, *(struct pstk__export_class *const *)b);
 }
 
-/* Add a class, which has no samples. NULL: no memory. */
+/* Add a class with no samples yet. Returns NULL if there is no memory. */
 static struct pstk__export_class *add_class(struct pstk__export_classes *classes,
                                             const struct pstk__export_class *found)
 {

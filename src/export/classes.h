@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classes: the classes that an export has samples of, as readers of the target number them: by
- * their sorted names. */
+/* classes: the classes of an export's samples, numbered as readers of the target number them: by
+ * sorted names. */
 #ifndef PSTK_EXPORT_CLASSES_H
 #define PSTK_EXPORT_CLASSES_H
 
@@ -8,16 +8,16 @@
 #include <stdint.h>
 
 struct pstk__export_class {
-    const char *name; /* no 0 at its end; in the same allocation */
-    size_t size;      /* bytes of it */
-    uint64_t label;   /* in the data set */
+    const char *name; /* name, without a 0 at its end; in the same allocation */
+    size_t size;      /* bytes of the name */
+    uint64_t label;   /* number of the class in the data set */
     uint64_t n;       /* samples */
 };
 
 /* All zero is empty. */
 struct pstk__export_classes {
-    void *tree;                     /* of tsearch(3), by name; owns the classes */
-    struct pstk__export_class **at; /* owned; in the order of their first samples */
+    void *tree;                     /* tree of tsearch(3), by name; owns the classes */
+    struct pstk__export_class **at; /* classes in the order of their first samples; owned */
     size_t n, room;
 };
 
@@ -25,7 +25,8 @@ struct pstk__export_classes {
  * that name. O(log n). */
 int pstk__export_classes_add(struct pstk__export_classes *classes, const char *name, size_t size,
                              uint64_t label);
-/* The samples whose class readers give another number than its label. Sorts `at` by name. */
+/* Count the samples whose class gets another number from readers than its label. Sorts `at` by
+ * name. */
 uint64_t pstk__export_classes_n_renumbered(struct pstk__export_classes *classes);
 void pstk__export_classes_free(struct pstk__export_classes *classes);
 

@@ -39,7 +39,7 @@ static int visit(struct walk *walk, int dir, const char *name, size_t at, uint32
     return walk->fn(walk->user, dir, name, walk->path, &status);
 }
 
-/* Visit what the directory `dir` holds, whose path ends at `at`. Takes dir. */
+/* Visit the entries of the directory `dir`, whose path ends at `at`. Takes dir. */
 static int walk_into(struct walk *walk, int dir, size_t at, uint32_t depth)
 {
     DIR *folder = fdopendir(dir);
@@ -71,7 +71,7 @@ static int walk_into(struct walk *walk, int dir, size_t at, uint32_t depth)
 int pstk__dir_walk(int dir, uint32_t max_depth, pstk__walk_fn fn, void *user)
 {
     struct walk walk = {.fn = fn, .user = user, .max_depth = max_depth};
-    /* A new descriptor: a dup shares the position, and closedir would close the caller's. */
+    /* Use a new descriptor: a dup shares the position, and closedir would close the caller's. */
     const int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return own < 0 ? -errno : walk_into(&walk, own, 0, 0);
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIN_SHARD_SIZE 65536 /* bytes, as of packing */
+#define MIN_SHARD_SIZE 65536 /* as for packing, bytes */
 
 static const struct pstk__export_target *const targets[] = {
     &pstk__export_folder, &pstk__export_webdataset, &pstk__export_tfrecord,
@@ -101,7 +101,7 @@ static int check_settings(struct pstk__export *e, struct pstk_error *err)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Return the place of a name in the export's fields, or -1. */
+/* Return the position of a name among the export's fields, or -1. */
 static int32_t find(const struct pstk__export *e, const char *name)
 {
     for (uint32_t i = 0; i < e->n_fields; i++)
@@ -129,7 +129,7 @@ static int fail_name(const struct pstk__source *source, const char *setting, con
                       setting, name, names);
 }
 
-/* Take the fields that are listed, or all. */
+/* Choose the fields that are listed, or all. */
 static int choose_fields(struct pstk__export *e, const struct pstk__source *source,
                          struct pstk_error *err)
 {
@@ -195,7 +195,7 @@ static int is_text(const struct pstk_field *field)
     return field->kind == PSTK_FIELD_UTF8;
 }
 
-/* Find a field that a setting names. -1: none is named. */
+/* Find the field that a setting names. Returns -1 if it names none. */
 static int find_named(const struct pstk__export *e, const struct pstk__source *source,
                       const char *setting, const char *name,
                       int (*fits)(const struct pstk_field *field), int32_t *out,
@@ -215,7 +215,7 @@ static int find_named(const struct pstk__export *e, const struct pstk__source *s
                                                                  : "a scalar of whole numbers");
 }
 
-/* The only image field; -1: there is none, -2: there are several. */
+/* Return the only image field; -1: there is none; -2: there are several. */
 static int32_t only_image(const struct pstk__export *e)
 {
     int32_t found = -1;
@@ -225,7 +225,8 @@ static int32_t only_image(const struct pstk__export *e)
     return found;
 }
 
-/* The field of class numbers; -1: none is known to be. Numbers of images are none. */
+/* Return the field of class numbers; -1 if none is known to be one. Besides the usual names, the
+ * only field of a fitting type counts whose name does not end in "id". */
 static int32_t likely_label(const struct pstk__export *e)
 {
     static const char *const names[] = {"cls", "label", "class", "target"};
@@ -254,7 +255,7 @@ static int32_t likely_key(const struct pstk__export *e)
     return -1;
 }
 
-/* Find the fields with a part of their own. */
+/* Find the fields that have a role: image, label, key. */
 static int find_parts(struct pstk__export *e, const struct pstk__source *source,
                       struct pstk_error *err)
 {
@@ -281,7 +282,7 @@ static int find_parts(struct pstk__export *e, const struct pstk__source *source,
 
 /* ---- an export ------------------------------------------------------------------------------- */
 
-/* Append the members that every mark has. */
+/* Append the members that every target's mark has. */
 static void describe(const struct pstk__export *e, const struct pstk__source *source,
                      struct pstk__bytes *to)
 {
@@ -306,12 +307,12 @@ static void describe(const struct pstk__export *e, const struct pstk__source *so
     pstk__bytes_text(to, "]");
 }
 
-/* What is open during an export; all of it is closed in one place. */
+/* The state of an export; one function closes it all. */
 struct run {
     struct pstk__export e;
     struct pstk_dataset *dataset; /* owned */
     struct pstk_members *members; /* owned; NULL: all samples */
-    void *state;                  /* owned; the target's */
+    void *state;                  /* state of the target; owned */
 };
 
 static int take_sample(void *user, const struct pstk__export_sample *sample, struct pstk_error *err)
@@ -349,7 +350,7 @@ static int write_samples(struct run *run, struct pstk_error *err)
     return r;
 }
 
-/* Give the files their place. */
+/* Count the files, write the mark, and give the directory its name. */
 static int commit(struct run *run, struct pstk_error *err)
 {
     struct pstk__export *e = &run->e;
@@ -367,7 +368,7 @@ static int commit(struct run *run, struct pstk_error *err)
     return r;
 }
 
-/* Open what is read, and check all that can be checked before something is written. */
+/* Open the inputs, and check everything that can be checked before something is written. */
 static int prepare(struct run *run, struct pstk_error *err)
 {
     struct pstk__export *e = &run->e;

@@ -19,32 +19,34 @@
 struct pstk__export_value {
     const uint8_t *data; /* plain bytes, checked; borrowed for the call */
     uint64_t size;       /* bytes */
-    uint32_t encoding;   /* images: JPEG or PNG, a file of which is in data; else NONE */
-    uint32_t is_encoded; /* 1: it was stored as pixels, and this file was made of them */
+    uint32_t encoding;   /* images: JPEG or PNG, and data is such a file; else NONE */
+    uint32_t is_encoded; /* 1: the value was stored as pixels, and this file was encoded from them
+                          */
 };
 
 struct pstk__export_sample {
     uint64_t number;                         /* within the export, from 0 */
     uint64_t id;                             /* within the data set */
-    const struct pstk__export_value *values; /* of each field */
+    const struct pstk__export_value *values; /* one for each field */
 };
 
 struct pstk__export_target;
 
-/* An export at work. Targets read it, and write `files` and `result`. */
+/* The state of an export. Targets read it, and write `files` and `result`. */
 struct pstk__export {
     const struct pstk__export_target *target;
     const struct pstk_export_settings *settings; /* borrowed; complete, whatever the caller's size
                                                   */
-    const struct pstk_dataset *dataset;          /* borrowed, as all that follows */
-    uint64_t n_samples;                          /* to export */
+    const struct pstk_dataset *dataset;          /* borrowed, as are the pointers below */
+    uint64_t n_samples;                          /* samples to export */
     uint64_t shard_size;                         /* bytes; with its default */
     /* The fields, in the order of the schema. BF16 is F32 here, as in values. */
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    struct pstk_field_stats stats[PSTK_MAX_FIELDS]; /* of each; all 0: the format has none */
-    uint32_t numbers[PSTK_MAX_FIELDS];              /* of each in the schema */
+    struct pstk_field_stats stats[PSTK_MAX_FIELDS]; /* statistics of each field; all 0: the format
+                                                       has none */
+    uint32_t numbers[PSTK_MAX_FIELDS];              /* number of each field in the schema */
     uint32_t n_fields;
-    int32_t image, label, key; /* of fields; -1: none */
+    int32_t image, label, key; /* numbers of these fields; -1: none */
     struct pstk__outdir files; /* open between begin and the end */
     struct pstk_export_result result;
 };
@@ -55,23 +57,25 @@ struct pstk__export {
 struct pstk__export_target {
     uint32_t target; /* enum pstk_export_target */
     const char *name;
-    const char *one;     /* for messages: what holds a sample, "a TFRecord" */
-    uint64_t shard_size; /* bytes, the default; 0: it has no shards */
+    const char *one;     /* noun for the container of a sample, "a TFRecord"; for messages */
+    uint64_t shard_size; /* default, bytes; 0: the target has no shards */
     uint64_t max_shard_size;
     int has_image, has_label, has_key; /* 1: the setting of that name is used */
-    /* Return NULL, or why the target cannot hold field i, as a phrase that follows its name. */
+    /* Return NULL, or the reason why the target cannot hold field i, as a phrase that follows the
+     * field's name. */
     const char *(*refuse)(const struct pstk__export *e, uint32_t i);
-    /* Check the fields together, and make the target's state: owned, for abort. Writes nothing. */
+    /* Check the fields together, and open the target's state; owned, `abort` frees it. Writes
+     * nothing. */
     int (*open)(void **state, struct pstk__export *e, struct pstk_error *err);
-    /* Begin the files that have no sample; the directory is open. NULL: there are none. */
+    /* Begin the files that have no sample. The directory is open. NULL: there are none. */
     int (*begin)(void *state, struct pstk_error *err);
-    /* Add a sample; those of an export come in order. */
+    /* Add a sample. Samples come in their order in the export. */
     int (*add)(void *state, const struct pstk__export_sample *sample, struct pstk_error *err);
-    /* End the shard that is open, if one is. NULL: there are no shards. */
+    /* End the open shard, if there is one. NULL: the target has no shards. */
     int (*end_shard)(void *state, struct pstk_error *err);
-    /* Write what comes after all samples and shards; all files are closed then. */
+    /* Write the files that come after all samples and shards; all files are closed then. */
     int (*commit)(void *state, struct pstk_error *err);
-    /* Free the state, in whatever condition; its files may be left open. NULL is fine. */
+    /* Free the state in any condition; its files may still be open. NULL is fine. */
     void (*abort)(void *state);
 };
 
@@ -85,7 +89,7 @@ extern const struct pstk__export_target pstk__export_npy;
 int pstk__export_fail(const struct pstk__export *e, const struct pstk__export_sample *sample,
                       uint32_t field, int code, struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
-/* Fail: no memory for the target's form of a sample. */
+/* Fail because there is no memory for the target's form of a sample. */
 int pstk__export_no_memory(const struct pstk__export *e, struct pstk_error *err);
 
 #endif

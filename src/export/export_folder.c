@@ -28,14 +28,14 @@
 struct folder {
     struct pstk__export *export; /* borrowed */
     int has_metadata;
-    const char *label; /* the label's name in metadata, if its values are class names; or NULL */
+    const char *label; /* name of the label in metadata, if its values are class names; or NULL */
     struct pstk__out_file metadata;      /* open if has_metadata */
-    struct pstk__bytes path;             /* owned; of the sample's file, with a 0 */
+    struct pstk__bytes path;             /* path of the sample's file, with a 0; owned */
     int is_renamed;                      /* 1: the path is not the sample's key, or class and key */
     uint64_t n_top, n_below;             /* files in the folder itself, and in folders below it */
-    struct pstk__export_classes classes; /* owned; as readers of the folder number them */
-    uint64_t n_unread;                   /* others, whose suffixes readers of folders pass over */
-    struct pstk__bytes line;             /* owned; of metadata */
+    struct pstk__export_classes classes; /* classes, as readers of the folder number them; owned */
+    uint64_t n_unread;                   /* other files; readers of folders ignore their suffixes */
+    struct pstk__bytes line;             /* line of metadata; owned */
 };
 
 static const char *refuse(const struct pstk__export *e, uint32_t i)
@@ -59,7 +59,8 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The label of the sample; a negative one is UINT64_MAX. number: gets it as digits, with a 0. */
+/* Return the label of the sample, UINT64_MAX if it is negative. number: gets its digits, with a 0.
+ */
 static uint64_t label_of(const struct folder *folder, const struct pstk__export_sample *sample,
                          struct pstk__bytes *number)
 {
@@ -74,14 +75,14 @@ static uint64_t label_of(const struct folder *folder, const struct pstk__export_
                : strtoull((const char *)number->data, NULL, 10);
 }
 
-/* The name of the sample's class. NULL: it has none. number: as of label_of. */
+/* Return the name of the sample's class, or NULL if it has none. number: as for label_of. */
 static const char *class_of(const struct folder *folder, const struct pstk__export_sample *sample,
                             struct pstk__bytes *number)
 {
     return pstk_dataset_name(folder->export->dataset, label_of(folder, sample, number));
 }
 
-/* Append the folder of the sample's class: its name; its number where it has none. */
+/* Append the folder of the sample's class: the class's name, or its number if it has no name. */
 static void put_class(struct folder *folder, const struct pstk__export_sample *sample)
 {
     struct pstk__bytes number = {0};
@@ -93,8 +94,8 @@ static void put_class(struct folder *folder, const struct pstk__export_sample *s
     pstk__bytes_text(&folder->path, "/");
 }
 
-/* 1: the image may have a name with this suffix. A packed file keeps any name that it had, also
- * that of the other encoding; a file that was made of pixels is .png. */
+/* Return 1 if the image may have a name with this suffix. A packed file keeps any image suffix,
+ * even the other encoding's; a file encoded from pixels is .png. */
 static int is_kept(const struct pstk__export_value *image, const char *suffix, uint64_t size)
 {
     static const char *const known[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
@@ -109,8 +110,8 @@ static const char *suffix_of(uint32_t encoding)
     return encoding == PSTK_ENCODING_JPEG ? ".jpg" : ".png";
 }
 
-/* Append the path that the key has; without class folder if it begins with that one. 0: it has
- * none. */
+/* Append the path that the key gives, without the class's folder if the key begins with it. Returns
+ * 0 if the key gives none. */
 static int put_key(struct folder *folder, const struct pstk__export_sample *sample)
 {
     const struct pstk__export *e = folder->export;
@@ -132,7 +133,7 @@ static int put_key(struct folder *folder, const struct pstk__export_sample *samp
     return 1;
 }
 
-/* 1: the part of `n` bytes at `part`, in a path without a 0, cannot stay as it is. */
+/* Return 1 if the part of `n` bytes at `part`, in a path without a 0, must be escaped. */
 static int is_reserved(const struct pstk__bytes *path, const char *part, uint64_t n)
 {
     static const char *const files[] = {METADATA, PSTK__EXPORT_MARK};
@@ -146,8 +147,8 @@ static int is_reserved(const struct pstk__bytes *path, const char *part, uint64_
     return 0;
 }
 
-/* Escape the first byte of parts that cannot stay as they are. What others have escaped has no such
- * part, so that different paths stay different. */
+/* Escape the first byte of reserved parts. Escaped parts are not reserved, so different paths stay
+ * different. */
 static void escape_parts(struct pstk__bytes *path)
 {
     struct pstk__bytes escaped = {0};
@@ -168,7 +169,7 @@ static void escape_parts(struct pstk__bytes *path)
     *path = escaped;
 }
 
-/* 1: the path does not begin with the folder that the name of the sample's class would be. */
+/* Return 1 if the path does not begin with the folder that the name of the sample's class gives. */
 static int is_class_renamed(const struct folder *folder, const struct pstk__export_sample *sample)
 {
     struct pstk__bytes number = {0};
@@ -189,7 +190,7 @@ static int is_renamed(const struct folder *folder, const struct pstk__export_sam
             (size > key->size && begin[size - key->size - 1] != '/'));
 }
 
-/* Find the path of a sample's file, with a 0: that of its key, if it may have it. */
+/* Find the path of a sample's file, with a 0: the key's path, if it is permitted. */
 static void find_path(struct folder *folder, const struct pstk__export_sample *sample,
                       int may_have_key)
 {
@@ -240,8 +241,8 @@ static void put_value(struct folder *folder, uint32_t i, const struct pstk__expo
     }
 }
 
-/* Append the label as the name of its class, in all lines a text: a class without a name is its
- * number, as its folder is. */
+/* Append the label as the name of its class. It is a text in every line: a class without a name is
+ * its number, as for its folder. */
 static void put_label(struct folder *folder, const struct pstk__export_sample *sample)
 {
     struct pstk__bytes number = {0};
@@ -277,8 +278,9 @@ static int add_metadata(struct folder *folder, const struct pstk__export_sample 
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Name the label in metadata, if the data set has class names: `label`, whose texts are classes for
- * whoever reads the folder; or its own name, if another field is called so. */
+/* Choose the label's name in metadata, if the data set has class names: `label`, whose texts
+ * readers of the folder take for classes; or the field's own name, if another field is named
+ * `label`. */
 static void name_label(struct folder *folder)
 {
     const struct pstk__export *e = folder->export;
@@ -306,14 +308,14 @@ static int open_folder(void **state, struct pstk__export *e, struct pstk_error *
 static int begin(void *state, struct pstk_error *err)
 {
     struct folder *folder = state;
-    folder->export->files.sync_all = 1; /* one sync of all is faster than one of each file */
+    folder->export->files.sync_all = 1; /* one sync of all files is faster than one sync for each */
     return folder->has_metadata
                ? pstk__outdir_create(&folder->export->files, &folder->metadata, METADATA, err)
                : 0;
 }
 
-/* Make the sample's file. Where another sample has its path, or a file is in the place of one of
- * its folders, number the path; then take the number alone, and number that. */
+/* Create the sample's file. If another sample has its path, or a file has the name of one of its
+ * folders, number the path; if that fails, use the number alone, then number that. */
 static int create(struct folder *folder, const struct pstk__export_sample *sample,
                   struct pstk__out_file *file, struct pstk_error *err)
 {
@@ -338,7 +340,7 @@ static int create(struct folder *folder, const struct pstk__export_sample *sampl
                                    (const char *)folder->path.data);
 }
 
-/* Count the file by what readers of image folders do with it. */
+/* Count the file by what readers of image folders do with it: read it or ignore it. */
 static void count_file(struct folder *folder)
 {
     static const char *const read[] = {".png", ".jpg", ".jpeg"};
@@ -352,8 +354,7 @@ static void count_file(struct folder *folder)
     folder->n_unread++;
 }
 
-/* Count the sample's class by what readers take for it: its text in metadata, or else its folder.
- */
+/* Count the sample's class as readers see it: its text in metadata, or else its folder. */
 static int count_class(struct folder *folder, const struct pstk__export_sample *sample,
                        struct pstk_error *err)
 {
@@ -408,7 +409,7 @@ static int commit(void *state, struct pstk_error *err)
 {
     struct folder *folder = state;
     folder->export->result.n_renumbered = pstk__export_classes_n_renumbered(&folder->classes);
-    if (folder->has_metadata) /* which lists all files */
+    if (folder->has_metadata) /* metadata lists all files */
         return pstk__out_file_end(&folder->metadata, 1, err);
     folder->export->result.n_left_out =
         folder->n_unread + (folder->n_below > 0 ? folder->n_top : 0);

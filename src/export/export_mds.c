@@ -26,11 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPOOL ".tmp-samples" /* the samples of the open shard */
-#define ENCODING_SIZE 128    /* bytes; "ndarray:", a dtype, and 8 numbers of at most 10 digits */
+#define SPOOL ".tmp-samples" /* file of the open shard's samples */
+#define ENCODING_SIZE 128    /* bytes of "ndarray:", a dtype, and 8 numbers of at most 10 digits */
 
 struct column {
-    uint32_t field; /* number in the export's fields */
+    uint32_t field; /* number among the export's fields */
     char encoding[ENCODING_SIZE];
     uint64_t size; /* bytes of a value; 0: it varies */
 };
@@ -38,18 +38,18 @@ struct column {
 struct mds {
     struct pstk__export *export; /* borrowed */
     struct column columns[PSTK_MAX_FIELDS];
-    struct pstk__out_file spool; /* of the samples of the open shard */
-    struct pstk__shards shards;  /* shards.n_samples: of the open one */
-    struct pstk__bytes sizes;    /* owned; u64 of each sample in the spool */
-    struct pstk__bytes config;   /* owned; of each shard */
-    struct pstk__bytes sample;   /* owned; in the form of a shard */
-    struct pstk__bytes head;     /* owned; of a shard */
-    struct pstk__bytes index;    /* owned; the objects of the shards so far */
+    struct pstk__out_file spool; /* samples of the open shard */
+    struct pstk__shards shards;  /* shards.n_samples: samples in the open shard */
+    struct pstk__bytes sizes;    /* u64 size of each sample in the spool; owned */
+    struct pstk__bytes config;   /* configuration, the same in each shard; owned */
+    struct pstk__bytes sample;   /* a sample in the form of a shard; owned */
+    struct pstk__bytes head;     /* head of a shard; owned */
+    struct pstk__bytes index;    /* objects of the shards so far; owned */
 };
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* 1: no value of the field is known to be a JPEG. */
+/* Return 1 if the encodings of the field's values are known and none is JPEG. */
 static int has_no_jpeg(const struct pstk__export *e, uint32_t i)
 {
     uint64_t n = 0;
@@ -82,11 +82,11 @@ static const char *encoding_of(const struct pstk__export *e, uint32_t i)
 {
     switch (e->fields[i].kind) {
     case PSTK_FIELD_IMAGE:
-        return has_no_jpeg(e, i) ? "png" : "jpeg"; /* Pillow opens either in both */
+        return has_no_jpeg(e, i) ? "png" : "jpeg"; /* Pillow opens either encoding in both */
     case PSTK_FIELD_MASK:
         return "png";
     case PSTK_FIELD_IMAGE_LIST:
-        return "list[jpeg]"; /* the same */
+        return "list[jpeg]"; /* either encoding here too */
     case PSTK_FIELD_MASK_LIST:
         return "list[png]";
     case PSTK_FIELD_UTF8:
@@ -126,7 +126,7 @@ static void make_columns(struct mds *mds)
     }
 }
 
-/* Append the members that a shard's configuration and its object in the index begin with. */
+/* Append the members with which a shard's configuration and its object in the index begin. */
 static void put_columns(const struct mds *mds, struct pstk__bytes *to)
 {
     const uint32_t n = mds->export->n_fields;
@@ -156,8 +156,8 @@ static void put_u32(struct pstk__bytes *to, uint64_t value)
     pstk__bytes_put(to, bytes, sizeof bytes);
 }
 
-/* Append an array whose shape varies: a byte with the number of dimensions and the width of those
- * that follow it (2^width bytes each), then the elements. */
+/* Append an array of variable shape: a byte that holds the number of dimensions and a width, the
+ * dimensions (2^width bytes each), the elements. */
 static void put_array(struct pstk__bytes *to, const struct pstk__array *array)
 {
     uint64_t most = 0;
@@ -243,7 +243,7 @@ static int encode(struct mds *mds, const struct pstk__export_sample *sample, str
 
 /* ---- shards ---------------------------------------------------------------------------------- */
 
-/* Bytes of a shard before its samples. */
+/* Return the bytes of a shard before its samples. */
 static uint64_t head_size(const struct mds *mds, uint64_t n_samples)
 {
     return 4 + 4 * (n_samples + 1) + mds->config.size;
@@ -257,7 +257,7 @@ static void put_head(struct mds *mds, uint64_t n)
     put_u32(&mds->head, offset);
     for (uint64_t i = 0; i < n; i++) {
         offset += pstk__get64(mds->sizes.data + 8 * i);
-        put_u32(&mds->head, offset); /* below 2^32: add checks it */
+        put_u32(&mds->head, offset); /* below 2^32, as add checks */
     }
     pstk__bytes_put(&mds->head, mds->config.data, mds->config.size);
 }
@@ -274,7 +274,7 @@ static void put_index(struct mds *mds, const char *name, uint64_t size, uint64_t
                        (unsigned long long)n_samples, (unsigned long long)mds->export->shard_size);
 }
 
-/* Write a shard of the samples in the spool. */
+/* Write the samples in the spool as a shard. */
 static int write_shard(struct mds *mds, struct pstk_error *err)
 {
     struct pstk__out_file file;

@@ -10,7 +10,7 @@
 
 struct npy {
     struct pstk__export *export;                  /* borrowed */
-    struct pstk__out_file files[PSTK_MAX_FIELDS]; /* of each field */
+    struct pstk__out_file files[PSTK_MAX_FIELDS]; /* one for each field */
 };
 
 static const char *refuse(const struct pstk__export *e, uint32_t i)

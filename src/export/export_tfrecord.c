@@ -24,7 +24,7 @@
 
 #define FRAME 16 /* bytes of a record except its data: length and two CRCs */
 
-/* Protocol Buffers: a tag is the field's number and its wire type; all fields here have type 2, a
+/* Tags of Protocol Buffers: the field's number and its wire type. All fields here have type 2, a
  * length and bytes. */
 enum {
     TAG_FIRST = 1 << 3 | 2,  /* Example.features, Features.feature, an entry's key, List.value */
@@ -75,7 +75,7 @@ static void put_bytes(struct pstk__bytes *to, uint8_t tag, const void *data, uin
     pstk__bytes_put(to, data, size);
 }
 
-/* Append the entry of a feature, whose list is in t->list, to the map. */
+/* Append a feature, whose list is in t->list, as an entry to the map. */
 static void put_feature(struct tfrecord *t, const char *name, const char *suffix,
                         enum feature feature)
 {
@@ -94,7 +94,7 @@ static void put_feature(struct tfrecord *t, const char *name, const char *suffix
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* An element as an int64, two's complement. */
+/* Return an element as an int64, two's complement. */
 static uint64_t whole(uint32_t dtype, const uint8_t *element)
 {
     int64_t value;
@@ -145,7 +145,7 @@ static int check_large(const struct tfrecord *t, const struct pstk__export_sampl
     return 0;
 }
 
-/* 1: a shape does not follow from the schema and the number of elements. */
+/* Return 1 if a value's shape does not follow from the schema and the number of elements. */
 static int needs_shape(const struct pstk_field *field)
 {
     return pstk__value_n_variable(field) > 1;
@@ -212,7 +212,7 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Write the record of the features: u64 length, u32 CRC of it, data, u32 CRC of the data. */
+/* Write the features as a record: u64 length, u32 CRC of the length, data, u32 CRC of the data. */
 static void put_record(struct tfrecord *t)
 {
     const uint64_t size = 1 + varint_size(t->features.size) + t->features.size;
@@ -279,7 +279,7 @@ static int open_records(void **state, struct pstk__export *e, struct pstk_error 
     return 0;
 }
 
-/* Give the shards their names, which have the number of all. */
+/* Rename the shards to their final names, which contain the number of shards. */
 static int commit(void *state, struct pstk_error *err)
 {
     struct tfrecord *t = state;

@@ -22,23 +22,23 @@
 #include <string.h>
 #include <strings.h>
 
-#define BLOCK 512 /* bytes of tar */
+#define BLOCK 512 /* bytes of a block in a tar file */
 #define TAIL (2 * BLOCK)
-#define NAME_ROOM 100 /* bytes in a header */
+#define NAME_ROOM 100 /* bytes for a name in a header */
 #define SUFFIX_SIZE (PSTK_MAX_NAME + 8)
 
 struct webdataset {
     struct pstk__export *export;  /* borrowed */
     struct pstk__shards shards;   /* tar files */
-    struct pstk__bytes sample;    /* owned; the members of a sample, in tar's form */
-    struct pstk__bytes key, name; /* owned; of the sample, of the member */
-    struct pstk__bytes value;     /* owned; a value in the target's form */
-    struct pstk__name_set keys;   /* owned; of the open shard */
+    struct pstk__bytes sample;    /* members of a sample, in tar's form; owned */
+    struct pstk__bytes key, name; /* key of the sample, name of the member; owned */
+    struct pstk__bytes value;     /* a value in the target's form; owned */
+    struct pstk__name_set keys;   /* keys in the open shard; owned */
 };
 
 /* ---- suffixes -------------------------------------------------------------------------------- */
 
-/* Extensions by which a value of the first one decodes as well. */
+/* Extensions that decode like the first one of their row. */
 static const char *const synonyms[][12] = {
     {"jpg", "jpeg", "png"},
     {"png", "jpg", "jpeg"},
@@ -61,7 +61,7 @@ static int is_synonym(const char *extension, const char *other)
     return 0;
 }
 
-/* Return the extension of a field's values; of images, of those of an encoding. */
+/* Return the extension of a field's values. encoding: of an image. */
 static const char *extension_of(const struct pstk_field *field, uint32_t encoding)
 {
     switch (field->kind) {
@@ -76,7 +76,7 @@ static const char *extension_of(const struct pstk_field *field, uint32_t encodin
     case PSTK_FIELD_BYTES:
         return "bin";
     case PSTK_FIELD_SCALAR:
-        return field->dtype == PSTK_U64             ? "npy" /* readers of cls give int64 */
+        return field->dtype == PSTK_U64             ? "npy" /* readers of cls return int64 */
                : pstk__array_is_whole(field->dtype) ? "cls"
                                                     : "json";
     default:
@@ -84,8 +84,8 @@ static const char *extension_of(const struct pstk_field *field, uint32_t encodin
     }
 }
 
-/* Write the suffix of a field's members. An image field that is named for one encoding has files of
- * the other one under that one's name: field jpg, KEY.png. */
+/* Write the suffix of a field's members. If an image field is named for one encoding, files of the
+ * other encoding have that one's name: field jpg, KEY.png. */
 static void suffix_of(const struct pstk_field *field, uint32_t encoding, char suffix[SUFFIX_SIZE])
 {
     const char *extension = extension_of(field, encoding);
@@ -99,8 +99,8 @@ static void suffix_of(const struct pstk_field *field, uint32_t encoding, char su
         snprintf(suffix, SUFFIX_SIZE, "%s", field->name);
 }
 
-/* 1: a sample may have two members of one suffix, of fields i and k. webdataset makes suffixes
- * lower case. */
+/* Return 1 if a sample may have two members of one suffix, of fields i and k. webdataset makes
+ * suffixes lower case. */
 static int may_clash(const struct pstk__export *e, uint32_t i, uint32_t k)
 {
     static const uint32_t encodings[] = {PSTK_ENCODING_JPEG, PSTK_ENCODING_PNG};
@@ -141,7 +141,7 @@ static void put_header(struct pstk__bytes *to, const char *name, uint64_t size, 
     unsigned sum = 0;
     strncpy(header.name, name, sizeof header.name - 1);
     if (strlen(name) == sizeof header.name)
-        memcpy(header.name, name, sizeof header.name); /* a name of the whole length has no 0 */
+        memcpy(header.name, name, sizeof header.name); /* a name of the full length has no 0 */
     memcpy(header.mode, "0000644", 8);
     memcpy(header.uid, "0000000", 8);
     memcpy(header.gid, "0000000", 8);
@@ -150,7 +150,7 @@ static void put_header(struct pstk__bytes *to, const char *name, uint64_t size, 
     memset(header.checksum, ' ', sizeof header.checksum);
     for (uint32_t i = 0; i < BLOCK; i++)
         sum += ((const uint8_t *)&header)[i];
-    snprintf(header.checksum, sizeof header.checksum, "%06o", sum); /* then a 0 and the space */
+    snprintf(header.checksum, sizeof header.checksum, "%06o", sum); /* a 0 and the space follow */
     pstk__bytes_put(to, &header, sizeof header);
 }
 
@@ -160,8 +160,8 @@ static void put_padded(struct pstk__bytes *to, const void *data, uint64_t size)
     pstk__bytes_zeros(to, (BLOCK - size % BLOCK) % BLOCK);
 }
 
-/* Append a PAX header that has the name of the member after it. Its record begins with its own
- * length, in digits that count, too. */
+/* Append a PAX header that holds the name of the next member. Its record begins with the record's
+ * length in decimal digits, which count themselves. */
 static void put_long_name(struct pstk__bytes *to, const char *name)
 {
     struct pstk__bytes record = {0};
@@ -178,7 +178,7 @@ static void put_long_name(struct pstk__bytes *to, const char *name)
     pstk__bytes_free(&record);
 }
 
-/* Append a member; name is a text with its 0. */
+/* Append a member. `name` ends with 0. */
 static void put_member(struct pstk__bytes *to, const char *name, const void *data, uint64_t size)
 {
     if (strlen(name) > NAME_ROOM)
@@ -189,8 +189,8 @@ static void put_member(struct pstk__bytes *to, const char *name, const void *dat
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Escape what would end a key or make webdataset skip it: dots in the last part of the path, and
- * parts such as __this__. */
+/* Append a key, and escape what would end it or make webdataset skip it: dots in the last part of
+ * the path, and parts such as __this__. */
 static void put_key(struct pstk__bytes *to, const char *path, uint64_t size)
 {
     uint64_t begin = 0;
@@ -209,7 +209,7 @@ static void put_key(struct pstk__bytes *to, const char *path, uint64_t size)
     }
 }
 
-/* Write the sample's key, without a 0: of its key field, or its number. */
+/* Write the sample's key, without a 0: from its key field, or its number. */
 static void find_key(struct webdataset *w, const struct pstk__export_sample *sample)
 {
     const struct pstk__export *e = w->export;
@@ -228,7 +228,8 @@ static void find_key(struct webdataset *w, const struct pstk__export_sample *sam
         pstk__bytes_format(&w->key, "%09llu", (unsigned long long)sample->number);
 }
 
-/* Add the key to those of the open shard. If it is there already, append the sample's number. */
+/* Add the key to the keys of the open shard. If the shard has it already, append the sample's
+ * number. */
 static int add_key(struct webdataset *w, const struct pstk__export_sample *sample)
 {
     int is_new = pstk__name_set_add(&w->keys, w->key.data, w->key.size);
@@ -242,7 +243,7 @@ static int add_key(struct webdataset *w, const struct pstk__export_sample *sampl
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Make the file of a value: *data of *size bytes, in w->value or in the sample. */
+/* Encode a value as a file: *data and *size, in w->value or in the sample. */
 static void encode(struct webdataset *w, uint32_t i, const struct pstk__export_value *value,
                    const void **data, uint64_t *size)
 {

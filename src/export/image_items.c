@@ -8,7 +8,7 @@
 void pstk__image_items_begin(struct pstk__image_items *items, uint32_t kind,
                              const struct pstk__export_value *value)
 {
-    char wrong[160]; /* nothing is: the value was checked */
+    char wrong[160]; /* unused: the value was checked */
     *items = (struct pstk__image_items){.n_encoded = 0};
     pstk__list_begin(&items->list, kind, value->data, value->size, wrong);
 }

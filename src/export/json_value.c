@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_SIZE 40 /* bytes; "%.17g" takes at most 24 */
+#define NUMBER_SIZE 40 /* bytes of a number; "%.17g" takes at most 24 */
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static void put_ascii(struct pstk__bytes *to, uint8_t c)
         pstk__bytes_format(to, "\\u%04x", c);
 }
 
-/* Append UTF-8, with the characters escaped that JSON has no other way for. */
+/* Append UTF-8, and escape the characters that JSON requires to be escaped. */
 static void put_utf8(struct pstk__bytes *to, const char *text, uint64_t size)
 {
     uint64_t begin = 0;
@@ -75,7 +75,7 @@ void pstk__json_texts(struct pstk__bytes *to, const void *data, uint64_t size)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Write the shortest digits that are read back as the same value; of a float, as the same float. */
+/* Write the shortest digits that read back as the same value, as a double or as a float. */
 static void format_real(char text[NUMBER_SIZE], double value, int is_double)
 {
     const int most = is_double ? 17 : 9;
@@ -84,7 +84,7 @@ static void format_real(char text[NUMBER_SIZE], double value, int is_double)
         if (is_double ? strtod(text, NULL) == value : strtof(text, NULL) == (float)value)
             break;
     }
-    for (char *c = text; *c; c++) /* the program's locale may have another decimal point */
+    for (char *c = text; *c; c++) /* the program's locale may use another decimal point */
         if (!strchr("0123456789+-e", *c))
             *c = '.';
 }
@@ -156,7 +156,7 @@ void pstk__json_number(struct pstk__bytes *to, uint32_t dtype, const void *eleme
 void pstk__json_array(struct pstk__bytes *to, const struct pstk__array *array)
 {
     const uint32_t size = pstk_dtype_size(array->dtype);
-    uint64_t left[PSTK_MAX_DIMS] = {0}; /* of each open list: elements or lists to come */
+    uint64_t left[PSTK_MAX_DIMS] = {0}; /* elements or lists that follow in each open list */
     const uint8_t *element = array->data;
     uint32_t depth = 0;
     if (array->n_dims == 0)

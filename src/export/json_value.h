@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_value: values as JSON text. Numbers are the shortest that are read back as the same value of
- * their dtype. Infinities and NaN are Infinity, -Infinity and NaN, as Python's json module writes
- * and reads them.
+ * json_value: writes values as JSON text. Numbers are the shortest text that reads back as the same
+ * value of their dtype. Infinities and NaN are Infinity, -Infinity and NaN, as Python's json module
+ * writes and reads them.
  */
 #ifndef PSTK_EXPORT_JSON_VALUE_H
 #define PSTK_EXPORT_JSON_VALUE_H

@@ -13,7 +13,7 @@ static int is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* 1: the byte at i cannot stay as it is. */
+/* Return 1 if the byte at i must be escaped. */
 static int is_escaped(const char *text, uint64_t size, uint64_t i)
 {
     const uint8_t c = (uint8_t)text[i];
@@ -75,7 +75,7 @@ uint64_t pstk__name_image_suffix(const char *path, uint64_t size)
 
 /* ---- a set ----------------------------------------------------------------------------------- */
 
-/* Return the place of a hash, or the free one where it belongs. */
+/* Return the slot of a hash, or the free slot where it belongs. */
 static uint64_t *place_of(const struct pstk__name_set *set, uint64_t hash)
 {
     uint64_t i = hash % set->capacity;
@@ -99,7 +99,7 @@ static int grow(struct pstk__name_set *set)
     return 0;
 }
 
-/* FNV-1a, 64 bits. */
+/* Hash by FNV-1a, 64 bits. */
 static uint64_t hash_of(const uint8_t *name, uint64_t size)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -40,7 +40,7 @@ int pstk__out_file_open(struct pstk__out_file *file, int dir, const char *folder
     return r;
 }
 
-/* Write all bytes after those that were written. */
+/* Write all bytes after the bytes already written. */
 static int write_all(struct pstk__out_file *file, const uint8_t *data, uint64_t size,
                      struct pstk_error *err)
 {

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #define TEMPORARY ".tmp-"
-#define ASIDE ".old-" /* an export that is being replaced, where names cannot be exchanged */
+#define ASIDE ".old-" /* prefix of an export being replaced without an exchange of names */
 #define MARK_NEW ".tmp-" PSTK__EXPORT_MARK
-/* The beginnings of a mark. */
+/* The first bytes of a mark. */
 #define MARK_BEGUN "{\"format\":\"penstock-export\",\"version\":1,\"complete\":false"
 #define MARK_DONE "{\"format\":\"penstock-export\",\"version\":1,\"complete\":true,\"n_files\":"
 
@@ -48,8 +48,8 @@ static int ends_with(const char *text, const char *end)
     return n > n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* 1: a reader of penstock made the file, and makes it again: an index, or what it keeps with one,
- * in the folder for them. */
+/* Return 1 if a reader of penstock made the file and can make it again: an index, or a file that is
+ * kept with one, in the folder for them. */
 static int is_index(const char *name, const char *path, const struct stat *status)
 {
     static const char folder[] = PSTK__SIDECAR_FOLDER "/";
@@ -99,15 +99,14 @@ static int remove_entry(void *user, int dir, const char *name, const char *path,
                         const struct stat *status)
 {
     (void)user;
-    if (strcmp(path, PSTK__EXPORT_MARK) ==
-        0) /* last: without it nobody knows whose files these are */
+    if (strcmp(path, PSTK__EXPORT_MARK) == 0) /* last: it says whose files these are */
         return 0;
     return unlinkat(dir, name, S_ISDIR(status->st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT
                ? -errno
                : 0;
 }
 
-/* Remove what a directory holds. Returns 0 or a negative errno. */
+/* Remove the entries of a directory. Returns 0 or a negative errno. */
 static int empty(int dir)
 {
     const int r = pstk__dir_walk(dir, PSTK__OUTDIR_DEPTH, remove_entry, NULL);
@@ -116,7 +115,7 @@ static int empty(int dir)
     return unlinkat(dir, PSTK__EXPORT_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Remove what the directory `name` in `parent` holds, and it. Returns 0 or a negative errno. */
+/* Remove the directory `name` in `parent` and its entries. Returns 0 or a negative errno. */
 static int remove_tree(int parent, const char *name, int dir)
 {
     const int r = empty(dir);
@@ -127,13 +126,13 @@ static int remove_tree(int parent, const char *name, int dir)
 
 enum holds {
     HOLDS_NOTHING,
-    HOLDS_BEGUN,  /* an export that was not finished */
-    HOLDS_EXPORT, /* a finished one, as it was written */
+    HOLDS_BEGUN,  /* an unfinished export */
+    HOLDS_EXPORT, /* a finished export, unchanged since */
     HOLDS_CHANGED,
-    HOLDS_OTHER, /* somebody else's files */
+    HOLDS_OTHER, /* files of somebody else */
 };
 
-/* Read the beginning of a directory's mark into text, terminated; "": it has none. */
+/* Read the beginning of a directory's mark into text, which ends with 0; "" if it has none. */
 static void read_mark(int dir, char text[128])
 {
     const int fd = openat(dir, PSTK__EXPORT_MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -143,7 +142,7 @@ static void read_mark(int dir, char text[128])
         close(fd);
 }
 
-/* Find what a directory holds: enum holds, or a negative errno. */
+/* Find out what a directory holds: enum holds, or a negative errno. */
 static int holds(int dir)
 {
     struct pstk__outdir_files files;
@@ -171,7 +170,7 @@ static int fail_standing(const struct pstk__outdir *outdir, const char *what,
     return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE, "%s %s", outdir->path, what);
 }
 
-/* Check that what is at the path, if anything, may be replaced. */
+/* Check that the entry at the path, if there is one, may be replaced. */
 static int check_standing(const struct pstk__outdir *outdir, struct pstk_error *err)
 {
     struct stat status;
@@ -206,7 +205,7 @@ static int check_standing(const struct pstk__outdir *outdir, struct pstk_error *
                                : 0;
 }
 
-/* Split the path into its parent, which is opened, and its name. */
+/* Split the path into its parent, which it opens, and its name. */
 static int find_parent(struct pstk__outdir *outdir, struct pstk_error *err)
 {
     char *slash = strrchr(outdir->path, '/');
@@ -253,7 +252,7 @@ static int lock(struct pstk__outdir *outdir, struct pstk_error *err)
     return r == 0;
 }
 
-/* Empty the directory that a killed export left. */
+/* Remove the files that a killed export left in the directory. */
 static int clear_leftovers(struct pstk__outdir *outdir, struct pstk_error *err)
 {
     outdir->dir =
@@ -326,7 +325,7 @@ int pstk__outdir_open(struct pstk__outdir *outdir, const char *path, int overwri
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Make the directories in a name. */
+/* Make the directories of a name. */
 static int make_folders(struct pstk__outdir *outdir, const char *name, struct pstk_error *err)
 {
     char *path = strdup(name);
@@ -387,8 +386,8 @@ static int write_mark(struct pstk__outdir *outdir, const struct pstk__outdir_fil
     return r < 0 ? r : pstk__outdir_rename(outdir, MARK_NEW, PSTK__EXPORT_MARK, err);
 }
 
-/* Remove the directory `name` next to the path, if it is one of an export. Errors are not reported:
- * the export is complete, and the next one tries again. */
+/* Remove the directory `name` next to the path, if it is an export's. Errors are not reported: the
+ * export is complete, and the next one tries again. */
 static void remove_replaced(struct pstk__outdir *outdir, const char *name)
 {
     const int dir = openat(outdir->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -400,7 +399,7 @@ static void remove_replaced(struct pstk__outdir *outdir, const char *name)
     close(dir);
 }
 
-/* Replace what is at the path where names cannot be exchanged: a kill between the two steps leaves
+/* Replace the entry at the path if names cannot be exchanged. A kill between the two steps leaves
  * both directories, under names that begin with a dot. */
 static int move_aside(struct pstk__outdir *outdir, struct pstk_error *err)
 {
@@ -422,11 +421,11 @@ static int move_aside(struct pstk__outdir *outdir, struct pstk_error *err)
     return r;
 }
 
-/* Give the directory its name. A rename of a directory replaces an empty one at most. */
+/* Rename the directory to its name. Renaming a directory can replace only an empty one. */
 static int take_name(struct pstk__outdir *outdir, struct pstk_error *err)
 {
     const int parent = outdir->parent;
-    /* What was at the path when the export began may have changed since. */
+    /* Check again: the entry at the path may have changed since the export began. */
     int r = check_standing(outdir, err);
     if (r < 0)
         return r;

@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_NS 20000000u                /* between two reports of progress */
-#define BLOCK_SIZE (UINT64_C(1) << 20)   /* bytes of the values of a block, roughly */
-#define MAX_BLOCK 64                     /* samples */
-#define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one may be larger */
+#define TICK_NS 20000000u                /* time between two reports of progress */
+#define BLOCK_SIZE (UINT64_C(1) << 20)   /* approximate bytes of the values in a block */
+#define MAX_BLOCK 64                     /* maximum samples of a block */
+#define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all buffers; one may be larger */
 #define MAX_THREADS 1024
 
 /* The values of a run of samples. A job fills it, then the caller's thread takes it. */
 struct block {
-    struct pstk__bytes bytes;          /* owned; the values, one after another */
-    uint64_t *begins;                  /* owned; where each value begins in bytes */
-    struct pstk__export_value *values; /* owned; of sample i's field k: i * n_fields + k */
+    struct pstk__bytes bytes;          /* values, one after another; owned */
+    uint64_t *begins;                  /* offset of each value in `bytes`; owned */
+    struct pstk__export_value *values; /* value of sample i, field k at i * n_fields + k; owned */
     uint64_t ids[MAX_BLOCK];
     uint64_t n; /* samples */
     struct pstk__samples_counts counts;
@@ -34,25 +34,25 @@ struct block {
 
 struct reading {
     struct pstk__samples *samples;
-    uint64_t fields;      /* a set, of numbers in the schema */
-    uint64_t block_size;  /* samples */
+    uint64_t fields;      /* set of field numbers in the schema */
+    uint64_t block_size;  /* samples in a block */
     struct block *blocks; /* owned; a job uses blocks[job % n_blocks] */
-    uint32_t n_blocks;    /* at least the map's slots: two a thread, see parallel_map.h */
-    int result;           /* the first failure of `take` */
+    uint32_t n_blocks;    /* at least the map's slots, two for each thread (parallel_map.h) */
+    int result;           /* first failure of `take` */
     struct pstk_error error;
-    uint64_t n_taken; /* samples */
+    uint64_t n_taken; /* samples that were taken */
     uint64_t reported_ns;
 };
 
-/* What a thread needs. */
+/* The state of a thread. */
 struct member {
     struct reading *reading;
-    struct pstk__room room; /* owned; for the largest sample */
+    struct pstk__room room; /* buffer for the largest sample; owned */
     void *decoder_memory;   /* owned */
     struct pstk__decoder *decoder;
     struct pstk__arena scratch;
-    const struct pstk__dictionary *dictionary; /* of the field being read */
-    void *plain;                               /* where it is decompressed to */
+    const struct pstk__dictionary *dictionary; /* dictionary of the field being read */
+    void *plain;                               /* destination of its decompression */
 };
 
 /* ---- one value: on a thread of the map ------------------------------------------------------ */
@@ -80,7 +80,7 @@ static int find_memory(void *user, const struct pstk__record *record, uint32_t n
     return 0;
 }
 
-/* Replace the pixels at the end of the block, which begin at `begin`, by a PNG file of them. */
+/* Replace the pixels from `begin` to the end of the block by a PNG file. */
 static int encode_pixels(struct block *block, uint64_t begin, const struct pstk__record *record,
                          uint32_t number, struct pstk_error *err)
 {
@@ -100,14 +100,14 @@ static int encode_pixels(struct block *block, uint64_t begin, const struct pstk_
     return block->bytes.failed ? no_memory(record, number, err) : 0;
 }
 
-/* Make float32 of the bfloat16 elements at the end of the block. */
+/* Convert the bfloat16 elements at the end of the block to float32. */
 static int widen(struct block *block, uint64_t begin, const struct pstk_field *field)
 {
     const uint64_t at = begin + pstk__array_head(field), n = (block->bytes.size - at) / 2;
     if (!n || !pstk__bytes_room(&block->bytes, 2 * n))
         return n ? PSTK_ENOMEM : 0;
     uint8_t *data = block->bytes.data + at;
-    for (uint64_t i = n; i-- > 0;) { /* from the end: the result overlaps what is yet to be read */
+    for (uint64_t i = n; i-- > 0;) { /* from the end: the result overlaps elements not yet read */
         float value;
         pstk__cast(&value, PSTK_F32, data + 2 * i, PSTK_BF16);
         memcpy(data + 4 * i, &value, sizeof value);
@@ -133,7 +133,7 @@ static void count_images(struct block *block, const struct pstk_field *field, ui
     }
 }
 
-/* Read a value to the end of the block. */
+/* Append a value to the block. */
 static int read_value(struct member *member, struct block *block, struct pstk__record *record,
                       uint32_t number, struct pstk_error *err)
 {
@@ -204,7 +204,7 @@ static int find_ids(const struct reading *reading, uint64_t first, struct block 
     return 0;
 }
 
-/* Fill the block of a job, which no other thread uses until the caller's has taken it. */
+/* Fill the block of a job. No other thread uses it until the caller's thread has taken it. */
 static int read_block(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                       struct pstk_error *err)
 {
@@ -264,7 +264,7 @@ static int open_member(void *user, void **state, struct pstk_error *err)
 
 /* ---- taking: on the caller's thread ---------------------------------------------------------- */
 
-/* Hand the samples of the next block on. */
+/* Pass the samples of the next block to `take`. */
 static void take_block(void *user, const void *unused)
 {
     struct reading *reading = user;
@@ -288,7 +288,7 @@ static void take_block(void *user, const void *unused)
     samples->counts.n_encoded += block->counts.n_encoded;
 }
 
-/* Report the samples that were taken, now and then. Non-zero: stop. */
+/* Report the number of samples taken, every TICK_NS. Returns non-zero to stop. */
 static int report_progress(void *user, uint64_t n)
 {
     struct reading *reading = user;
@@ -331,7 +331,8 @@ static int open_blocks(struct reading *reading, struct pstk_error *err)
                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
 }
 
-/* Fewer threads where samples are large: each has room for the largest. */
+/* Limit the number of threads so that their buffers, each for the largest sample, fit in
+ * ROOMS_SIZE. */
 static uint32_t threads_within(uint64_t sample_size, uint32_t n_threads)
 {
     const uint64_t most = sample_size > 0 ? ROOMS_SIZE / sample_size : n_threads;
@@ -366,7 +367,7 @@ int pstk__samples_read(struct pstk__samples *samples, struct pstk_error *err)
     int r = open_blocks(&reading, err);
     if (r == 0)
         r = pstk__parallel_map_run(&work, err);
-    if (reading.result < 0) /* the map calls it a stop */
+    if (reading.result < 0) /* the map reports it as a stop */
         r = pstk__fail_copy(err, &reading.error);
     close_blocks(&reading);
     return r;

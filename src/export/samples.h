@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * samples: the values of a data set's samples, in order, read ahead by a parallel map whose jobs
+ * samples: reads the values of a data set's samples ahead, in order, by a parallel map whose jobs
  * are blocks of samples. Values are checked and decompressed; images that were stored as pixels
  * become PNG files; bfloat16 becomes float32. The caller's thread gets one sample after another.
  */
@@ -12,7 +12,7 @@
 
 #include <penstock/subset.h>
 
-/* What was seen in the values of a block. */
+/* Counts of the values in a block, by what was found. */
 struct pstk__samples_counts {
     uint64_t n_images, n_equivalent, n_encoded, n_remade;
 };
@@ -22,14 +22,14 @@ struct pstk__samples {
     struct pstk_dataset *dataset;      /* borrowed */
     struct pstk_members *members;      /* borrowed; NULL: all samples */
     uint32_t n_threads;
-    /* Gets each sample, on the caller's thread. A negative result ends the reading. */
+    /* Take a sample. Called on the caller's thread; a negative result ends the reading. */
     int (*take)(void *user, const struct pstk__export_sample *sample, struct pstk_error *err);
     void *user;
-    struct pstk__samples_counts counts; /* of the samples that were taken */
+    struct pstk__samples_counts counts; /* counts over the samples that were taken */
 };
 
-/* Read all samples. 0; the first error of a sample or of take; ECANCELED: on_progress of the
- * export's settings stopped it. */
+/* Read all samples. Returns 0; the first error of a sample or of `take`; ECANCELED if the settings'
+ * on_progress stopped it. */
 int pstk__samples_read(struct pstk__samples *samples, struct pstk_error *err);
 
 #endif
