@@ -8,7 +8,7 @@
 #include "annotations/source.h"
 #include "base/error.h"
 
-#define MAX_FIELD_SIZE UINT32_MAX /* bytes of a value; a record holds no more */
+#define MAX_FIELD_SIZE UINT32_MAX /* largest value that a record holds, bytes */
 
 static const struct pstk__annotations_entry *const formats[] = {&pstk__annotations_coco,
                                                                 &pstk__annotations_voc};
@@ -25,7 +25,7 @@ int pstk__annotations_no_memory(struct pstk_error *err)
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the annotations");
 }
 
-/* Make room for one more element where the room is the next power of two. 0 or -1. */
+/* Double the list if it is full: its capacity is the next power of two. Returns 0 or -1. */
 static int grow(void **list, uint64_t n, size_t size)
 {
     if (n & (n - 1))
@@ -91,7 +91,7 @@ void pstk__annotations_add_field(struct pstk_annotations *a, const struct pstk_f
     a->fields[a->info.n_fields++] = *field;
 }
 
-/* 1: the numbers of a box, of VOC less 1, seem to be fractions of an image. */
+/* Return 1 if the corners of a box (for VOC, less 1) seem to be fractions of the image. */
 static int is_fraction(const double corners[4])
 {
     int has_fraction = 0;
@@ -137,7 +137,7 @@ int pstk__annotations_all_bad(const struct pstk_annotations *a, struct pstk_erro
                       (unsigned long long)(a->info.n_bad - a->n_bad_images), a->bad);
 }
 
-/* Check the settings, and find the format. NULL after a failure. */
+/* Check the settings, and find the format. Returns NULL after a failure. */
 static const struct pstk__annotations_entry *
 check_settings(const struct pstk_annotations_settings *s, struct pstk_error *err)
 {

@@ -23,7 +23,7 @@
 #define MAX_KEYPOINTS 4096
 #define MAX_CLASSES (UINT64_C(1) << 24)
 
-/* Values of a record, by the order of their fields. */
+/* The values of a record, in the order of their fields. */
 enum value {
     IMAGE_ID,
     FILE_NAME,
@@ -105,37 +105,38 @@ static const struct pstk_field fields[N_VALUES] = {
     [CLASS_MASK] = MASK("class_mask"),
 };
 
-/* Where an annotation stands, and what must agree with the others. */
+/* The position of an annotation, and its facts that must agree with the others'. */
 struct entry {
-    int64_t id;       /* panoptic: that of its image, which has no other */
-    int64_t image;    /* its id; once all images are known its number */
-    int64_t category; /* its id; once all categories are known the class */
-    uint64_t offset;  /* bytes */
+    int64_t id;       /* panoptic: id of its image, which has no other annotation */
+    int64_t image;    /* id of its image; its number once all images are known */
+    int64_t category; /* id of its category; its class once all categories are known */
+    uint64_t offset;  /* offset in the file, bytes */
     uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
-    uint16_t n;       /* keypoints of an object, at most MAX_KEYPOINTS; segments */
-    uint8_t kind;     /* enum kind */
-    uint8_t flags;    /* bits HAS_SEGMENTATION, IS_BAD */
+    uint16_t n; /* keypoints of an object, at most MAX_KEYPOINTS; segments of a panoptic annotation
+                 */
+    uint8_t kind;  /* enum kind */
+    uint8_t flags; /* bits HAS_SEGMENTATION, IS_BAD */
 };
 #define HAS_SEGMENTATION 1
-#define IS_BAD 2 /* panoptic: the image cannot be read, and the settings skip what is bad */
+#define IS_BAD 2 /* panoptic: the image cannot be read, and skip_bad is set */
 
-/* What annotations are. A file has one kind. */
+/* The kinds of annotations. A file has one kind. */
 enum kind { OBJECT, CAPTION, PANOPTIC, N_KINDS };
 static const char *const kinds[N_KINDS] = {"an object", "a caption", "panoptic (segments_info)"};
 
 struct coco {
     struct pstk__json_stream stream;
-    struct entry *entries; /* owned; room is the next power of two */
+    struct entry *entries; /* owned; the capacity is the next power of two */
     uint64_t n;
     uint32_t seen;  /* bits of the sections that were read */
     enum kind kind; /* of all annotations */
     int has_segmentation;
-    uint64_t n_keypoints; /* of an object; 0: none has any */
-    char *text;           /* owned; of the annotation that is read */
+    uint64_t n_keypoints; /* keypoints of an object; 0: no object has any */
+    char *text;           /* text of the current annotation; owned */
     uint64_t text_room;
-    struct pstk__bytes captions; /* of the image that is read, each with its 0 */
-    struct pstk__bytes items;    /* struct pstk_list_item of them */
-    int32_t at[N_VALUES];        /* field of a value; -1: there is none */
+    struct pstk__bytes captions; /* captions of the current image, each with its 0 */
+    struct pstk__bytes items;    /* their items: struct pstk_list_item */
+    int32_t at[N_VALUES];        /* field of a value; -1: none */
     struct pstk__panoptic panoptic;
 };
 
@@ -195,7 +196,7 @@ static enum kind kind_of(const struct pstk__coco_object *object)
     return object->segments ? PANOPTIC : object->caption ? CAPTION : OBJECT;
 }
 
-/* Note what an annotation has that must agree with the others. */
+/* Note the facts of an object that must agree with the others'. */
 static int note_object(const struct pstk__coco_location *location,
                        const struct pstk__coco_object *object, struct entry *entry)
 {
@@ -209,8 +210,8 @@ static int note_object(const struct pstk__coco_location *location,
     return 0;
 }
 
-/* Note the segments of a panoptic annotation. Where bad ones are skipped, it stays, so that its
- * image is not packed as one without annotation. */
+/* Note the segments of a panoptic annotation. With skip_bad a bad annotation stays in the list, so
+ * that its image is not packed as one without annotation. */
 static int note_segments(struct pstk_annotations *a, const struct pstk__coco_location *location,
                          const struct pstk__coco_object *object, struct entry *entry)
 {
@@ -225,7 +226,7 @@ static int note_segments(struct pstk_annotations *a, const struct pstk__coco_loc
     return 0;
 }
 
-/* Check an annotation by itself, and note where it stands. */
+/* Check an annotation by itself, and note its position. */
 static int note_entry(struct pstk_annotations *a, const struct pstk__coco_location *location,
                       const struct pstk__coco_object *object, uint64_t size)
 {
@@ -246,7 +247,7 @@ static int note_entry(struct pstk_annotations *a, const struct pstk__coco_locati
     return r < 0 ? r : add_entry(a->state, &entry, location->err);
 }
 
-/* Take an annotation; `tree` is NULL where it is no object. */
+/* Add an annotation. `tree` is NULL if the value is not an object. */
 static int take_annotation(struct pstk_annotations *a, const struct pstk__coco_location *location,
                            json_t *tree, uint64_t size)
 {
@@ -254,11 +255,11 @@ static int take_annotation(struct pstk_annotations *a, const struct pstk__coco_l
     int r = tree ? pstk__coco_object(location, tree, &object) : location->err->code;
     if (r == 0)
         r = note_entry(a, location, &object, size);
-    /* check_sections refuses a panoptic file that lacks one: skip_bad is no way out there */
+    /* check_sections refuses a panoptic file without a section; skip_bad does not help there */
     return object.segments && !a->skip_bad ? r : pstk__annotations_leave_out(a, r, location->err);
 }
 
-/* Take one element of a section. */
+/* Add one element of a section. */
 static int take_element(struct pstk_annotations *a, uint32_t section,
                         const struct pstk__coco_location *location,
                         const struct pstk__json_value *value)
@@ -317,7 +318,7 @@ static int read_section(struct pstk_annotations *a, const struct pstk_annotation
     return r < 0 ? r : 0;
 }
 
-/* Return the section that a key, in its quotes, names; N_SECTIONS: another. */
+/* Return the section that a key, in its quotes, names; N_SECTIONS for any other key. */
 static uint32_t section_of(const struct pstk__json_value *key)
 {
     uint32_t i = 0;
@@ -327,7 +328,7 @@ static uint32_t section_of(const struct pstk__json_value *key)
     return i;
 }
 
-/* Read a member of the whole: a key, and its value. */
+/* Read a member of the file's object: a key and its value. */
 static int read_member(struct pstk_annotations *a, const struct pstk_annotations_settings *s)
 {
     struct coco *coco = a->state;
@@ -390,8 +391,8 @@ static int by_image(const void *a, const void *b)
     return r ? r : pstk__coco_compare_ids((int64_t)x->offset, (int64_t)y->offset);
 }
 
-/* Replace the ids of an entry's image and category by their numbers. `before`: the entry with the
- * id before this one, or NULL. */
+/* Replace the ids of an entry's image and category by their numbers. before: the previous entry by
+ * id, or NULL. */
 static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
                          const struct entry *before, struct pstk_error *err)
 {
@@ -418,7 +419,7 @@ static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
     return 0;
 }
 
-/* Fail: two entries, each good by itself, contradict one another. */
+/* Fail because two entries, each valid by itself, contradict each other. */
 static int contradict(const struct pstk_annotations *a, const struct entry *entry,
                       const struct entry *other, const char *what, struct pstk_error *err)
 {
@@ -429,7 +430,7 @@ static int contradict(const struct pstk_annotations *a, const struct entry *entr
 }
 
 /* Check that all entries have one kind and one number of keypoints, and note these. No entry is
- * left out here: none says which of two is the wrong one. */
+ * left out here, because none tells which of two is wrong. */
 static int agree(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct coco *coco = a->state;
@@ -453,8 +454,8 @@ static int agree(struct pstk_annotations *a, struct pstk_error *err)
     return 0;
 }
 
-/* Sort the entries by id, resolve them, drop those that are left out, and sort the rest by image.
- */
+/* Sort the entries by id, resolve them, drop the entries that are left out, and sort the rest by
+ * image. */
 static int resolve(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct coco *coco = a->state;
@@ -480,7 +481,7 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
     return r;
 }
 
-/* Number the entries of each image, and drop images without any where that is asked for. */
+/* Assign each image its range of entries; with skip_empty drop images without any. */
 static void place_images(struct pstk_annotations *a, int skip_empty)
 {
     const struct coco *coco = a->state;
@@ -503,7 +504,7 @@ static void place_images(struct pstk_annotations *a, int skip_empty)
     a->info.n_images = kept;
 }
 
-/* What to do about a file without a section. */
+/* Advice for a file that lacks a section. */
 static const char *const without[N_SECTIONS] = {
     [IMAGES] = "",
     [ANNOTATIONS] = " (to pack the images alone: penstock pack FOLDER DATA)",
@@ -535,7 +536,8 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
                           a->n_bad_images, a->bad);
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
-    if (n_of[PANOPTIC] && a->info.n_bad > a->n_bad_images) /* its image would have no segments */
+    if (n_of[PANOPTIC] &&
+        a->info.n_bad > a->n_bad_images) /* otherwise its image would have no segments */
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "skip_bad: %" PRIu64 " annotations of panoptic segments are bad, and "
                           "their images would have none; what is bad first: %s",
@@ -543,7 +545,7 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
     return 0;
 }
 
-/* 1: every class is known to be of things or not. */
+/* Return 1 if every class has a known isthing. */
 static int knows_things(const struct pstk_annotations *a)
 {
     uint64_t c = 0;
@@ -552,7 +554,7 @@ static int knows_things(const struct pstk_annotations *a)
     return c > 0 && c == a->info.n_names;
 }
 
-/* 1: records have this value. */
+/* Return 1 if records have this value. */
 static int has_value(const struct pstk_annotations *a, enum value v)
 {
     const struct coco *coco = a->state;
@@ -583,7 +585,7 @@ static void choose_fields(struct pstk_annotations *a)
     }
 }
 
-/* Check what the panoptic setting and the file have in common. */
+/* Begin a panoptic file; refuse panoptic_masks for any other. */
 static int begin_panoptic(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
                           struct pstk_error *err)
 {
@@ -634,7 +636,7 @@ static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_s
 
 /* ---- the values of an image ------------------------------------------------------------------ */
 
-/* Where value v is appended; only of fields that there are. */
+/* Return the buffer to which value v is appended. Its field must exist. */
 static struct pstk__bytes *value_at(struct pstk_annotations *a, enum value v)
 {
     const struct coco *coco = a->state;
@@ -675,11 +677,11 @@ static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_
 static void put_keypoints(struct pstk_annotations *a, json_t *list)
 {
     const struct coco *coco = a->state;
-    for (size_t i = 0; i < 3 * coco->n_keypoints; i++) /* an object without any has zeros */
+    for (size_t i = 0; i < 3 * coco->n_keypoints; i++) /* an object without keypoints has zeros */
         pstk__bytes_f32(value_at(a, KEYPOINTS), json_number_value(json_array_get(list, i)));
 }
 
-/* Append what objects and segments have. */
+/* Append the values that objects and segments share. */
 static void put_thing(struct pstk_annotations *a, const struct pstk__annotated_image *image,
                       const struct pstk__coco_object *object, int64_t label)
 {
@@ -706,7 +708,7 @@ static int put_object(struct pstk_annotations *a, const struct pstk__coco_locati
     return coco->has_segmentation ? put_segmentation(a, location, image, object) : 0;
 }
 
-/* Fail: an entry is not what it was. */
+/* Fail because an entry's text has changed since the first reading. */
 static int fail_changed(const struct pstk_annotations *a, const struct entry *entry,
                         struct pstk_error *err)
 {

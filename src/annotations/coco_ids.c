@@ -38,7 +38,7 @@ int pstk__coco_leave_out_image(struct pstk_annotations *a, int r, struct pstk_er
     return pstk__annotations_leave_out(a, r, err);
 }
 
-/* Compare an image with the one before it, which has the same id. 0: it is left out. */
+/* Refuse an image whose id the previous image has. Returns 0 if it is left out. */
 static int refuse_image(struct pstk_annotations *a, const struct pstk__annotated_image *image,
                         const struct pstk__annotated_image *before, struct pstk_error *err)
 {
@@ -49,7 +49,8 @@ static int refuse_image(struct pstk_annotations *a, const struct pstk__annotated
                : r;
 }
 
-/* Keep one image of each id. The list is whole also after a failure. */
+/* Keep one image of each id. Even after a failure the list contains every image that was not freed.
+ */
 static int part_images(struct pstk_annotations *a, struct pstk_error *err)
 {
     const uint64_t n = a->info.n_images;

@@ -12,9 +12,10 @@
 
 #include "base/error.h"
 
-#define MAX_COUNT 1000000000u        /* elements of a list; its text has at most 16 MiB */
-#define MAX_SEGMENT_ID 0xffffff      /* of a panoptic annotation: a colour */
-#define MAX_EXACT 9007199254740992.0 /* 2^53: a whole number that is written as a real one */
+#define MAX_COUNT 1000000000u        /* elements of a list, whose text has at most 16 MiB */
+#define MAX_SEGMENT_ID 0xffffff      /* largest id of a panoptic segment: a colour of 24 bits */
+#define MAX_EXACT 9007199254740992.0 /* 2^53: largest whole number that may be written as a real   \
+                                      */
 
 int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
 {
@@ -28,7 +29,7 @@ int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt,
                       location->section, location->number, location->offset, what);
 }
 
-/* Name what Jansson refuses: text that is no JSON, or a limit of this reader. */
+/* Report Jansson's error: the text is no JSON, or exceeds a limit of this reader. */
 static void fail_parse(const struct pstk__coco_location *location, const json_error_t *why)
 {
     const uint64_t byte = location->offset + (uint64_t)(why->position > 0 ? why->position : 0);
@@ -76,7 +77,7 @@ json_t *pstk__coco_parse(const struct pstk__coco_location *location, const char 
     return NULL;
 }
 
-/* What a value is, for messages: text[40]. */
+/* Describe a value for messages, in text[40]. */
 static const char *shown(json_t *value, char text[40])
 {
     static const char *const kinds[] = {[JSON_OBJECT] = "an object",
@@ -97,14 +98,16 @@ static const char *shown(json_t *value, char text[40])
     return text;
 }
 
-/* Return an optional member; NULL: it is missing, or null, as pandas writes what is missing. */
+/* Return an optional member; NULL if it is missing, or null, which pandas writes for missing
+ * values. */
 static json_t *option(json_t *tree, const char *key)
 {
     json_t *value = json_object_get(tree, key);
     return json_is_null(value) ? NULL : value;
 }
 
-/* Read a whole number, which may be written as a real one (640.0, as pandas does). 1 or 0. */
+/* Read a whole number, which may be written as a real one (640.0, as pandas does). Returns 1 or 0.
+ */
 static int is_whole(json_t *value, int64_t *out)
 {
     const double real = json_real_value(value);
@@ -130,7 +133,7 @@ static int whole(const struct pstk__coco_location *location, json_t *tree, const
                            shown(value, text), min, max);
 }
 
-/* Read an optional 0 or 1, or false or true; *out stays where there is none. */
+/* Read an optional 0 or 1, or false or true; if it is missing, *out is unchanged. */
 static int flag(const struct pstk__coco_location *location, json_t *tree, const char *key,
                 int64_t *out)
 {
@@ -140,15 +143,15 @@ static int flag(const struct pstk__coco_location *location, json_t *tree, const 
     return !value || json_is_boolean(value) ? 0 : whole(location, tree, key, 0, 1, out);
 }
 
-/* Read an optional width or height; *side is 0 where it is unknown, which some files write as -1. A
- * fraction of a pixel is no size of an image either: its file has the size. */
+/* Read an optional width or height; *side is 0 if it is unknown, which some files write as -1. A
+ * fraction of a pixel also counts as unknown: the image file has the size. */
 static int read_side(const struct pstk__coco_location *location, json_t *tree, const char *key,
                      uint32_t *side)
 {
     char text[40];
     int64_t pixels = 0;
     json_t *value = option(tree, key);
-    const double real = json_real_value(value); /* 0 of all others */
+    const double real = json_real_value(value); /* 0 for other kinds of values */
     const int is_unknown =
         json_is_real(value) &&
         (real <= 0 || (real < PSTK_MAX_MASK_SIDE && real != (double)(int64_t)real));
@@ -161,7 +164,8 @@ static int read_side(const struct pstk__coco_location *location, json_t *tree, c
     return 0;
 }
 
-/* A number that an f32 can hold. Jansson refuses NaN and infinity, which JSON has not. */
+/* Return 1 for a number that an f32 can hold. Jansson refuses NaN and infinity, which JSON lacks.
+ */
 static int is_number(json_t *value)
 {
     return json_is_number(value) && json_number_value(value) <= FLT_MAX &&
@@ -335,7 +339,7 @@ static int read_area(const struct pstk__coco_location *location, json_t *tree,
     return 0;
 }
 
-/* Read what objects and segments have. */
+/* Read the members that objects and segments share. */
 static int read_thing(const struct pstk__coco_location *location, json_t *tree,
                       struct pstk__coco_object *object)
 {
@@ -363,7 +367,7 @@ static int read_panoptic(const struct pstk__coco_location *location, json_t *tre
     return whole(location, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
 }
 
-/* Refuse a caption with an object's members, of which one would be lost. */
+/* Refuse a caption that also has members of an object: one of the two would be lost. */
 static int check_caption(const struct pstk__coco_location *location, json_t *tree)
 {
     static const char *const others[] = {"bbox", "segmentation", "keypoints"};
@@ -416,7 +420,7 @@ int pstk__coco_segment(const struct pstk__coco_location *location,
     return r < 0 ? r : read_thing(&inner, tree, segment);
 }
 
-/* Append the runs of a list. */
+/* Append the runs of a list of counts. */
 static int add_listed(const struct pstk__coco_location *location, json_t *list,
                       struct pstk__bytes *runs)
 {
@@ -435,7 +439,7 @@ static int add_listed(const struct pstk__coco_location *location, json_t *list,
     return 0;
 }
 
-/* Append the runs of a compressed text. */
+/* Append the runs of compressed counts, a text. */
 static int add_compressed(const struct pstk__coco_location *location, json_t *text,
                           struct pstk__bytes *runs)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coco_json: one image, category or annotation of a COCO file, from its JSON. Every failure names
- * the member: "bbox: value is ...; must be ...". Jansson is known here and in coco.c's reach alone.
+ * coco_json: reads one image, category or annotation of a COCO file from its JSON. Every failure
+ * names the member: "bbox: value is ...; must be ...". Only the COCO reader uses Jansson.
  */
 #ifndef PSTK_COCO_JSON_H
 #define PSTK_COCO_JSON_H
@@ -12,12 +12,12 @@
 
 #include "base/bytes.h"
 
-/* Where a value is in the file, for messages. */
+/* The position of a value in the file, for messages. */
 struct pstk__coco_location {
-    const char *path;    /* of the file */
+    const char *path;    /* path of the file */
     const char *section; /* "images", "annotations", "categories" */
-    uint64_t number;     /* in that list */
-    uint64_t offset;     /* of its first byte in the file */
+    uint64_t number;     /* position in that section */
+    uint64_t offset;     /* offset of the value's first byte in the file */
     struct pstk_error *err;
 };
 
@@ -33,26 +33,26 @@ struct pstk__coco_category {
     int is_thing;     /* isthing; -1: the file lacks it */
 };
 
-/* What an annotation says; pointers are borrowed from its tree. */
+/* The members of an annotation. Pointers are borrowed from its tree. */
 struct pstk__coco_object {
-    int64_t id, image, category; /* category: of objects */
-    const char *caption;         /* NULL: an object, which has all below */
+    int64_t id, image, category; /* category: only objects */
+    const char *caption;         /* NULL: an object, which has the members below */
     double box[4];               /* left, top, width, height */
     double area;
     uint8_t is_crowd;
     json_t *polygons;       /* a list of lists of x and y; NULL: none */
     json_t *counts;         /* a list or a text; NULL: none */
-    uint32_t height, width; /* of the counts */
+    uint32_t height, width; /* size that the counts state */
     json_t *keypoints;      /* a list of x, y and visibility; NULL: none */
-    json_t *segments;       /* panoptic: a list, and image alone is set; NULL: it is not */
-    const char *mask;       /* panoptic: path of its PNG file */
+    json_t *segments; /* panoptic: a list, and of the ids only `image` is set; NULL: not panoptic */
+    const char *mask; /* panoptic: path of its PNG file */
 };
 
 /* Parse the JSON of a value, an object. Returns owned (json_decref), or NULL after a failure. */
 json_t *pstk__coco_parse(const struct pstk__coco_location *location, const char *text,
                          uint64_t size);
-/* Read a value, and check all that it says; of a panoptic one all but the segments. 0 or EBADMSG.
- */
+/* Read a value, and check all its members, except the segments of a panoptic annotation. 0 or
+ * EBADMSG. */
 int pstk__coco_image(const struct pstk__coco_location *location, json_t *tree,
                      struct pstk__coco_image *image);
 int pstk__coco_category(const struct pstk__coco_location *location, json_t *tree,
@@ -64,11 +64,11 @@ int pstk__coco_object(const struct pstk__coco_location *location, json_t *tree,
 int pstk__coco_segment(const struct pstk__coco_location *location,
                        const struct pstk__coco_object *panoptic, size_t number,
                        struct pstk__coco_object *segment);
-/* Append the runs of an object's counts, as u32, and check that they add up to their size. *n
- * becomes their number. 0, EBADMSG or ENOMEM. */
+/* Append the runs of an object's counts, as u32, and check that they add up to their size. *n:
+ * number of runs. 0, EBADMSG or ENOMEM. */
 int pstk__coco_runs(const struct pstk__coco_location *location,
                     const struct pstk__coco_object *object, struct pstk__bytes *runs, uint32_t *n);
-/* Fail at a location, over a member. Returns EBADMSG. */
+/* Fail at a location, because of a member. Returns EBADMSG. */
 int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -12,7 +12,7 @@
 #include "base/json_piece.h"
 
 #define FIRST_ROOM (UINT64_C(1) << 20)
-#define MAX_DEPTH 64 /* of brackets in a value; COCO's have 4 */
+#define MAX_DEPTH 64 /* nested brackets in a value; COCO's have 4 */
 
 void pstk__json_stream_close(struct pstk__json_stream *stream)
 {
@@ -22,8 +22,8 @@ void pstk__json_stream_close(struct pstk__json_stream *stream)
     *stream = (struct pstk__json_stream){.fd = -1};
 }
 
-/* Read more, and keep the bytes from *from on, whose place may move. 1; 0: the file ends; negative:
- * failure. */
+/* Read more, and keep the bytes from *from on, which may move. Returns 1; 0: the file ends;
+ * negative: failure. */
 static int more(struct pstk__json_stream *s, uint64_t *from)
 {
     memmove(s->buffer, s->buffer + *from, s->end - *from);
@@ -52,7 +52,7 @@ static int more(struct pstk__json_stream *s, uint64_t *from)
     return n > 0;
 }
 
-/* Pass over the byte order mark that Windows' programs write before the text. 0, or a failure. */
+/* Skip the byte order mark that Windows programs write before the text. Returns 0 or a failure. */
 static int skip_mark(struct pstk__json_stream *s)
 {
     uint64_t from = 0;
@@ -80,7 +80,7 @@ int pstk__json_stream_open(struct pstk__json_stream *stream, const char *path,
     return skip_mark(stream);
 }
 
-/* Find the next byte that is not space. 1; 0: there is none; negative: failure. */
+/* Find the next byte that is not space. Returns 1; 0: there is none; negative: failure. */
 static int find_byte(struct pstk__json_stream *s)
 {
     for (;;) {
@@ -132,7 +132,7 @@ int pstk__json_stream_fail(struct pstk__json_stream *s, const char *must_be)
                       "%.200s: byte %" PRIu64 " is '%c'; must be %s", s->path, at, c, must_be);
 }
 
-/* Take a value. keep: all of it is in the buffer then, from *from on. */
+/* Take a value. keep: afterwards the whole value is in the buffer, from *from on. */
 static int take(struct pstk__json_stream *s, int keep, uint64_t *from)
 {
     struct pstk__json_scan scan = {.max_depth = MAX_DEPTH};

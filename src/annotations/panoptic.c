@@ -11,13 +11,13 @@
 #include "annotations/whole_file.h"
 #include "base/error.h"
 
-#define MAX_FILE (UINT64_C(256) << 20) /* bytes of a PNG file */
+#define MAX_FILE (UINT64_C(256) << 20) /* maximum bytes of a PNG file */
 
-/* A category that segments have, and the first annotation that has it. */
+/* A category of segments, and the first annotation that has it. */
 struct use {
     int64_t category;
     int64_t image;   /* id */
-    uint64_t offset; /* bytes */
+    uint64_t offset; /* offset of the annotation in the file, bytes */
 };
 
 /* ---- the first reading ----------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static int compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Note a category, in its place by id. */
+/* Note a category, in its position by id. */
 static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_location *location,
                     const struct use *use)
 {
@@ -123,7 +123,7 @@ int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco
 
 /* ---- what belongs together ------------------------------------------------------------------- */
 
-/* Check that each used category is a class; both are by id. */
+/* Check that each used category is a class. Both lists are sorted by id. */
 static int check_uses(const struct pstk__panoptic *panoptic, const struct pstk_annotations *a,
                       struct pstk_error *err)
 {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "image/png/decode.h"
 
-/* The value of a pixel of the class mask that has no segment. */
+/* Return the value in the class mask of a pixel without a segment. */
 static uint32_t no_label(const struct pstk__panoptic_mask *mask)
 {
     return mask->label_size == 1 ? UINT8_MAX : UINT16_MAX;
@@ -20,7 +20,8 @@ static int compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Find the segment of an id that the pixel before has not. NULL: no segment has it. */
+/* Find the segment of an id that differs from the previous pixel's. Returns NULL if no segment has
+ * it. */
 static const struct pstk__segment *find(const struct pstk__panoptic_mask *mask, uint32_t id)
 {
     const struct pstk__segment wanted = {.id = id};
@@ -126,5 +127,5 @@ void pstk__panoptic_mask_fill(const struct pstk__panoptic_mask *mask)
     if (numbers)
         memset(numbers, 0, 2 * n);
     if (labels)
-        memset(labels, 0xff, mask->label_size * n); /* no_label, of either size */
+        memset(labels, 0xff, mask->label_size * n); /* no_label, in either size */
 }

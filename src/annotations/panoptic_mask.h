@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * panoptic_mask: the PNG file of a panoptic annotation, whose colours are ids of segments: R + 256
- * G
- * + 65536 B, and 0 for pixels without a segment. It becomes two masks: of the segments' numbers,
- * and of their classes. It reads no files.
+ * panoptic_mask: decodes the PNG file of a panoptic annotation, whose colours are ids of segments:
+ * R + 256 G + 65536 B, and 0 for pixels without a segment. It makes two masks: the numbers of the
+ * segments, and their classes. It reads no files.
  */
 #ifndef PSTK_PANOPTIC_MASK_H
 #define PSTK_PANOPTIC_MASK_H
@@ -12,7 +11,7 @@
 
 #include "base/bytes.h"
 
-#define PSTK__MAX_SEGMENTS 65535 /* of an image: numbers are u16, and 0 is none of them */
+#define PSTK__MAX_SEGMENTS 65535 /* segments of an image: numbers are u16, and 0 means none */
 
 struct pstk__segment {
     uint32_t id;
@@ -21,24 +20,24 @@ struct pstk__segment {
 };
 
 struct pstk__panoptic_mask {
-    const struct pstk__segment *segments; /* borrowed; by id, no id twice, none of 0 */
+    const struct pstk__segment *segments; /* borrowed; sorted by id, which are unique and not 0 */
     uint64_t n;
     uint32_t label_size;            /* bytes of a class: 1 or 2 */
-    struct pstk__bytes *numbers;    /* u16 are appended, 0 for pixels without a segment, */
-    struct pstk__bytes *labels;     /* and classes, the largest number for such pixels */
-    uint32_t width, height;         /* of the file; set by read */
-    struct pstk__segment none;      /* set by read */
-    const struct pstk__segment *at; /* of the pixel before */
-    uint64_t n_rows;                /* that were read */
-    int64_t unknown_id;             /* the first id that no segment has; -1: none */
+    struct pstk__bytes *numbers;    /* u16 of each pixel are appended, 0 without a segment */
+    struct pstk__bytes *labels;     /* classes are appended, the largest number without a segment */
+    uint32_t width, height;         /* size of the file; set by read */
+    struct pstk__segment none;      /* stands for no segment; set by read */
+    const struct pstk__segment *at; /* segment of the previous pixel */
+    uint64_t n_rows;                /* rows that were read */
+    int64_t unknown_id;             /* first id that no segment has; -1: none */
     uint32_t unknown_x, unknown_y;
 };
 
-/* Decode a PNG file. 0; EBADMSG: it is no PNG file of colours, is damaged, or has an id that no
- * segment has; EFBIG, ENOMEM. */
+/* Decode a PNG file. Returns 0; EBADMSG: it is no PNG file of colours, is damaged, or has an id
+ * that no segment has; EFBIG or ENOMEM. */
 int pstk__panoptic_mask_read(struct pstk__panoptic_mask *mask, const void *data, uint64_t size,
                              struct pstk_error *err);
-/* Append masks of an image without segments, of mask->width x mask->height pixels. */
+/* Append the masks of an image without segments, mask->width x mask->height pixels. */
 void pstk__panoptic_mask_fill(const struct pstk__panoptic_mask *mask);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polygons to masks, by the rule of rleFrPoly in COCO's maskApi.c: corners are rounded to fifths of
- * a pixel, the boundary is walked between them in such steps, and the places where it crosses the
- * centre line of a column of pixels are kept. There it turns the pixels below over.
+ * polygon: fills polygons as masks, by the rule of rleFrPoly in COCO's maskApi.c. Corners are
+ * rounded to fifths of a pixel, and the boundary is walked between them in steps of a fifth. Where
+ * it crosses the centre line of a column of pixels, the pixels below change between outside and
+ * inside.
  *
- * The reference sorts these places and makes runs of them. Here a bit is turned over in the mask at
- * each place, and the parity is summed down the columns: which needs no other memory.
+ * The reference sorts the crossings and makes runs of them. This code toggles a bit of the mask at
+ * each crossing, then sums the parity down the columns, which needs no other memory.
  */
 #include <penstock/annotations.h>
 
@@ -15,11 +16,11 @@
 #include "annotations/mask_size.h"
 #include "base/error.h"
 
-#define STEPS 5      /* of a pixel */
-#define CENTRE 2     /* the step of a pixel that its centre line has */
-#define MOST 1048576 /* pixels; 5 times this fits an int many times */
-#define INSIDE 1     /* a pixel of the mask */
-#define TURN 2       /* the boundary crosses here; cleared in the end */
+#define STEPS 5      /* steps in a pixel */
+#define CENTRE 2     /* step of a pixel on its centre line */
+#define MOST 1048576 /* largest coordinate, pixels; 5 times this fits an int many times */
+#define INSIDE 1     /* bit of a pixel inside the mask */
+#define TURN 2       /* bit of a crossing; cleared in the end */
 
 struct drawing {
     uint8_t *mask;
@@ -30,7 +31,7 @@ struct position {
     int32_t x, y; /* in steps */
 };
 
-/* The boundary goes from step `a` to step `b`, of other columns of steps: turn over where it
+/* Handle the boundary from step `a` to step `b`, in another column of steps: toggle TURN where it
  * crosses the centre line of a column of pixels. */
 static void cross(const struct drawing *d, struct position a, struct position b)
 {
@@ -40,7 +41,8 @@ static void cross(const struct drawing *d, struct position a, struct position b)
     const int32_t low = (a.y < b.y ? a.y : b.y) - CENTRE;
     int32_t x = step / STEPS;
     int32_t y = low <= 0 ? 0 : (low + STEPS - 1) / STEPS; /* rounded up */
-    if (y >= d->height) { /* the run ends with the column: the next one begins so */
+    if (y >=
+        d->height) { /* the crossing is below the column: it takes effect at the next one's top */
         y = 0;
         x++;
     }
@@ -48,7 +50,7 @@ static void cross(const struct drawing *d, struct position a, struct position b)
         d->mask[(int64_t)y * d->width + x] ^= TURN;
 }
 
-/* Position t of a side, counted from `from`. */
+/* Return position t of a side, counted from `from`. */
 static struct position side_at(struct position from, double slope, int along_x, int32_t t)
 {
     if (along_x)
@@ -56,9 +58,9 @@ static struct position side_at(struct position from, double slope, int along_x, 
     return (struct position){(int32_t)(from.x + slope * t + .5), from.y + t};
 }
 
-/* Walk a side and return its last position. `before`: the one before its first, or NULL. The
- * arithmetic is the reference's, from the lower end to the upper one whichever way the side goes.
- */
+/* Walk a side and return its last position. before: the position before the first one, or NULL. The
+ * arithmetic is the reference's: from the lower end to the upper one, in either direction of the
+ * side. */
 static struct position walk(const struct drawing *d, const struct position *before,
                             struct position from, struct position to)
 {
@@ -67,7 +69,7 @@ static struct position walk(const struct drawing *d, const struct position *befo
     const int32_t n = along_x ? dx : dy;
     const int turned = along_x ? from.x > to.x : from.y > to.y;
     const struct position low = turned ? to : from, high = turned ? from : to;
-    /* A side of one place has no slope, and needs none. */
+    /* A side of one position has no slope, and needs none. */
     const double slope = n == 0    ? 0
                          : along_x ? (double)(high.y - low.y) / n
                                    : (double)(high.x - low.x) / n;
@@ -100,15 +102,15 @@ static void walk_boundary(const struct drawing *d, const double *points, uint32_
     }
 }
 
-/* Turn over all of column x. */
+/* Toggle TURN in all of column x. */
 static void turn_column(const struct drawing *d, int32_t x)
 {
     for (int32_t y = 0; y < d->height; y++)
         d->mask[(int64_t)y * d->width + x] ^= TURN;
 }
 
-/* Make the pixels that were turned over an odd number of times, counted down the columns and from
- * one column to the next, INSIDE; clear all TURNs. */
+/* Set INSIDE for the pixels after an odd number of crossings, counted down the columns and from one
+ * column to the next; clear all TURNs. */
 static void fill(const struct drawing *d)
 {
     const int32_t width = d->width;

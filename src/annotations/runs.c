@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks as runs, in both forms that COCO's files have. */
+/* runs: masks as runs, in the two forms of COCO's files. */
 #include <penstock/annotations.h>
 
 #include <inttypes.h>
@@ -9,13 +9,15 @@
 #include "base/error.h"
 
 #define DIGIT_BITS 5
-#define MORE 0x20    /* another character of this run follows */
-#define SIGN 0x10    /* of the last character: the run is smaller than the one it differs from */
-#define MAX_DIGITS 7 /* of a run: 35 bits hold every difference of two runs */
+#define MORE 0x20 /* bit: another character of this run follows */
+#define SIGN                                                                                       \
+    0x10 /* bit of the last character: the run is smaller than the one from which it differs */
+#define MAX_DIGITS 7 /* characters of a run: 35 bits hold every difference of two runs */
 #define FIRST_CHARACTER '0'
 #define N_CHARACTERS 64
 
-/* Read the number that begins at text[*at]. 0; -1: it does not end, or has too many digits. */
+/* Read the number that begins at text[*at]. Returns 0; -1: it does not end, or has too many digits.
+ */
 static int take_number(const char *text, uint64_t size, uint64_t *at, int64_t *number)
 {
     uint64_t value = 0;
@@ -38,7 +40,7 @@ static int take_number(const char *text, uint64_t size, uint64_t *at, int64_t *n
 int pstk_rle_parse(const char *text, uint64_t size, uint32_t *counts, uint64_t room, uint64_t *n,
                    struct pstk_error *err)
 {
-    uint32_t before[2] = {0, 0}; /* the last two runs */
+    uint32_t before[2] = {0, 0}; /* the previous two runs */
     uint64_t at = 0, found = 0;
     *n = 0;
     while (at < size) {
@@ -66,7 +68,7 @@ int pstk_rle_parse(const char *text, uint64_t size, uint32_t *counts, uint64_t r
     return 0;
 }
 
-/* Write 1 to `n` pixels from number `at` on, down the columns. */
+/* Set `n` pixels to 1, from number `at` on, down the columns. */
 static void fill_run(uint8_t *mask, uint32_t height, uint32_t width, uint64_t at, uint64_t n)
 {
     uint64_t x = at / height, y = at % height;

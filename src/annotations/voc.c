@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pascal VOC: a folder with one XML file for each image. All are read once, to check them and to
- * know the classes; to read an image, its file is read again. Masks are the PNG files of
- * SegmentationClass and SegmentationObject, where the folder has them.
+ * voc: reads Pascal VOC, a folder with one XML file for each image. All files are read once, to
+ * check them and to learn the classes; to read an image, its file is read again. Masks are the PNG
+ * files of SegmentationClass and SegmentationObject, if the folder has them.
  */
 #include "annotations/source.h"
 
@@ -21,11 +21,11 @@
 #include "annotations/whole_file.h"
 #include "base/error.h"
 
-#define MAX_TEXT (UINT64_C(4) << 20)   /* bytes of an XML file, or of a list of names */
-#define MAX_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
+#define MAX_TEXT (UINT64_C(4) << 20)   /* maximum bytes of an XML file, or of a list of names */
+#define MAX_MASK (UINT64_C(256) << 20) /* maximum bytes of a mask's file */
 #define MAX_CLASSES 65536
 #define MAX_PATH 4096
-#define MAX_DEPTH 8 /* folders in one another where files are counted */
+#define MAX_DEPTH 8 /* nested folders in which files are counted */
 
 enum value { FILE_NAME, BOXES, LABELS, DIFFICULT, TRUNCATED, POSE, N_FIXED };
 
@@ -38,7 +38,8 @@ static const struct pstk_field fields[N_FIXED] = {
     [POSE] = {.name = "pose", .kind = PSTK_FIELD_UTF8_LIST, .rows = "objects"},
 };
 
-/* Masks of an image: a field of kind mask where every image has one, else a list of none or one. */
+/* The masks of an image: a field of kind mask if every image has one, else a list of one or none.
+ */
 enum { N_MASKS = 2 };
 static const struct {
     const char *folder, *name, *list_name;
@@ -46,18 +47,18 @@ static const struct {
                     {"SegmentationObject", "object_mask", "object_masks"}};
 
 struct voc {
-    char **stems; /* owned; names of the XML files without .xml, one for each image */
+    char **stems; /* names of the XML files without .xml, one for each image; owned */
     uint64_t n;
     double offset;             /* subtracted from xmin and ymin */
-    struct pstk__bytes bytes;  /* of the file that is read */
+    struct pstk__bytes bytes;  /* bytes of the current file */
     struct pstk__bytes items;  /* struct pstk_list_item of the poses */
-    uint64_t n_masks[N_MASKS]; /* images that have one */
+    uint64_t n_masks[N_MASKS]; /* images that have such a mask */
     int32_t mask_at[N_MASKS];  /* field; -1: none */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Write "path/folder/name" and an ending. 0, or EFBIG. */
+/* Write "path/folder/name" and an ending. Returns 0 or EFBIG. */
 static int make_path(char path[MAX_PATH], const struct pstk_annotations *a, const char *folder,
                      const char *name, const char *ending, struct pstk_error *err)
 {
@@ -99,12 +100,12 @@ static int compare_stems(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Suffixes of pictures, in the order in which one is looked for, and those of XML files. */
+/* Suffixes of pictures, in the order in which they are tried; and suffixes of XML files. */
 static const char *const of_pictures[] = {".jpg",  ".jpeg", ".JPG", ".JPEG", ".Jpg",
                                           ".Jpeg", ".png",  ".PNG", ".Png",  NULL};
 static const char *const of_xml[] = {".xml", ".XML", ".Xml", NULL};
 
-/* Return the bytes of a name before its suffix; 0: it has none of these. */
+/* Return the bytes of a name before its suffix; 0 if it has none of these suffixes. */
 static size_t stem_size(const char *name, const char *const *suffixes)
 {
     const size_t size = strlen(name);
@@ -116,7 +117,7 @@ static size_t stem_size(const char *name, const char *const *suffixes)
     return 0;
 }
 
-/* 1: the stems, which are sorted, have the first `size` bytes of a name. */
+/* Return 1 if the sorted stems include the first `size` bytes of a name. */
 static int has_stem(const struct voc *voc, const char *name, size_t size)
 {
     char stem[NAME_MAX + 1];
@@ -134,8 +135,8 @@ static int is_folder(DIR *dir, const struct dirent *entry)
 }
 
 /* Add to *n the files with one of the suffixes in a folder of the data set, except those of the
- * stems, and all that are in its folders. It is for a warning: a folder that cannot be read, as the
- * lost+found of a disk, has none. */
+ * stems, and all such files in its subfolders. The count is for a warning, so a folder that cannot
+ * be read, such as lost+found, counts as empty. */
 static void count_left(const struct pstk_annotations *a, const char *folder,
                        const char *const *suffixes, uint32_t depth, uint64_t *n)
 {
@@ -156,7 +157,7 @@ static void count_left(const struct pstk_annotations *a, const char *folder,
         closedir(dir);
 }
 
-/* Take every XML file of Annotations, by name. */
+/* List every XML file of Annotations, by name. */
 static int list_folder(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct voc *voc = a->state;
@@ -212,13 +213,14 @@ static int refuse_twice(struct voc *voc, const char *path, struct pstk_error *er
 
 /* A line of an image set. */
 struct line {
-    const char *file; /* of the set */
-    uint64_t number;  /* from 1 */
+    const char *file; /* file of the set */
+    uint64_t number;  /* number of the line, from 1 */
     const char *at;
-    size_t size; /* bytes, without the space at the end */
+    size_t size; /* bytes, without space at the end */
 };
 
-/* 1: the XML file of a stem is there, or cannot be looked at: reading it fails with the reason. */
+/* Return 1 if the XML file of a stem exists, or cannot be examined: reading it then fails with the
+ * reason. */
 static int has_xml(const struct pstk_annotations *a, const char *stem)
 {
     char path[MAX_PATH];
@@ -226,7 +228,8 @@ static int has_xml(const struct pstk_annotations *a, const char *stem)
            (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* A line names an image without an XML file: say whether a suffix is too much. */
+/* Fail because a line names an image without an XML file; the message says if a suffix should be
+ * removed. */
 static int fail_absent(const struct pstk_annotations *a, const struct line *line, const char *stem,
                        struct pstk_error *err)
 {
@@ -244,7 +247,7 @@ static int fail_absent(const struct pstk_annotations *a, const struct line *line
                             line->file, line->number, stem, stem);
 }
 
-/* Take the name of a line, which is not empty. */
+/* Add the name of a line, which is not empty. */
 static int take_line(struct pstk_annotations *a, const struct line *line, struct pstk_error *err)
 {
     struct voc *voc = a->state;
@@ -263,7 +266,7 @@ static int take_line(struct pstk_annotations *a, const struct line *line, struct
     return fail_absent(a, line, voc->stems[voc->n - 1], err);
 }
 
-/* Take the names of an image set, one a line. */
+/* Add the names of an image set, one on each line. */
 static int list_set(struct pstk_annotations *a, const char *name, struct pstk_error *err)
 {
     struct voc *voc = a->state;
@@ -280,7 +283,7 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
     const char *at = voc->bytes.size ? (const char *)voc->bytes.data : "";
     const char *end = at + voc->bytes.size;
     if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-        at += 3; /* the byte order mark that Windows' programs write */
+        at += 3; /* skip the byte order mark that Windows programs write */
     while (r == 0 && at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *last = stop ? stop : end;
@@ -300,7 +303,8 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
 
 /* ---- the first reading ----------------------------------------------------------------------- */
 
-/* Return the class of a name, or where it would be: the number of names before it. */
+/* Return the class of a name, or the position where it would be inserted: the number of names
+ * before it. */
 static uint64_t find_class(const struct pstk_annotations *a, const char *name, int *found)
 {
     uint64_t low = 0, high = a->info.n_names;
@@ -335,7 +339,7 @@ static int note_class(struct pstk_annotations *a, const char *name, struct pstk_
     return 0;
 }
 
-/* Return 1 when the image has a mask of this folder, or one that cannot be looked at: reading it
+/* Return 1 if the image has a mask of this kind, or one that cannot be examined: reading it then
  * fails with the reason. */
 static int has_mask(const struct pstk_annotations *a, int mask, const char *stem)
 {
@@ -345,9 +349,9 @@ static int has_mask(const struct pstk_annotations *a, int mask, const char *stem
     return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* Return the path of an image's picture: JPEGImages/STEM.jpg, as torchvision has it. Where that is
- * not there, another ending that a JPEG or PNG file has and is there. The <filename> of the XML is
- * not read: copies and renamed files have a wrong one. Returns owned; NULL: no memory. */
+/* Return the path of an image's picture: JPEGImages/STEM.jpg, as torchvision does; if that does not
+ * exist, the first existing name with another suffix of a JPEG or PNG file. The <filename> of the
+ * XML is not used: it is wrong in copies and renamed files. Returns owned; NULL: no memory. */
 static char *find_picture(const struct pstk_annotations *a, const char *stem)
 {
     char path[MAX_PATH], *found;
@@ -373,8 +377,9 @@ static int count_bad(struct pstk_annotations *a, const struct pstk__voc_file *fi
     return r < 0 ? pstk__fail_copy(err, &own) : 0;
 }
 
-/* Add the image of a file, whose stem stays. 1: it is left out: it has no objects, or is bad, or
- * each of its objects is, because without them it would count as an image of the background. */
+/* Add the image of a file, whose stem stays. Returns 1 if it is left out: it is bad, or has no
+ * objects and skip_empty is set, or all its objects are bad (without them it would count as
+ * background). */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)
 {
@@ -486,8 +491,8 @@ static int put_list(struct pstk__bytes *value, uint32_t kind, const struct pstk_
     return 0;
 }
 
-/* 1: a box, as it is written, begins before the first pixel, which VOC counts as 1. Boxes that are
- * fractions of their image are counted elsewhere. */
+/* Return 1 if a box, as written, begins before the first pixel, which VOC counts as 1. Boxes that
+ * are fractions of their image are counted elsewhere. */
 static int is_from_zero(const double box[4])
 {
     return ((box[0] >= 0 && box[0] < 1) || (box[1] >= 0 && box[1] < 1)) &&

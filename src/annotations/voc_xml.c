@@ -14,18 +14,18 @@
 
 #include "base/error.h"
 
-#define MAX_PATH 256 /* bytes of the names of open elements; deeper ones are passed over */
-#define MAX_DEPTH 64 /* elements in one another */
+#define MAX_PATH 256 /* bytes of the names of open elements; deeper ones are skipped */
+#define MAX_DEPTH 64 /* nested elements */
 #define BOX_MEMBERS 4
 
 struct parse {
     struct pstk__voc_file *file;
     const char *path;
     XML_Parser parser;
-    locale_t locale; /* numbers have a point, whatever the program's locale */
+    locale_t locale; /* locale with the decimal point, whatever the program's */
     struct pstk_error *err;
-    int failed; /* the result of the first failure, or 0 */
-    int is_bad; /* the object that was begun last is bad and will be left out */
+    int failed; /* result of the first failure, or 0 */
+    int is_bad; /* the last object is bad and will be left out */
     uint32_t depth;
     char names[MAX_PATH]; /* "annotation/object/name" */
     char text[PSTK__VOC_TEXT];
@@ -51,7 +51,7 @@ static void fail(struct parse *p, const char *fmt, ...)
 
 static void fail_value(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A value of an element is wrong: leave out its object where the settings ask for that, or stop. */
+/* Report a wrong value of an element: leave out its object with skip_bad, or stop. */
 static void fail_value(struct parse *p, const char *fmt, ...)
 {
     static const char object[] = "annotation/object";
@@ -73,7 +73,7 @@ static void fail_value(struct parse *p, const char *fmt, ...)
                (uint64_t)XML_GetCurrentLineNumber(p->parser), what);
 }
 
-/* Stop the parser for want of memory. */
+/* Stop the parser because there is no memory. */
 static void fail_memory(struct parse *p)
 {
     if (!p->failed)
@@ -131,10 +131,10 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int n)
     memcpy(p->text + p->text_size, text, more);
     p->text_size += more;
     if ((uint32_t)n > more)
-        p->text_size = PSTK__VOC_TEXT; /* too long: take() refuses it, for members that are read */
+        p->text_size = PSTK__VOC_TEXT; /* too long: take() refuses it if the member is used */
 }
 
-/* Take the element's text without the space around it. 0 or -1. */
+/* Take the element's text without surrounding space. Returns 0 or -1. */
 static int take(struct parse *p, char text[PSTK__VOC_TEXT])
 {
     if (p->text_size == PSTK__VOC_TEXT) {
@@ -173,7 +173,7 @@ static uint32_t take_whole(struct parse *p, uint32_t max)
     return (uint32_t)value;
 }
 
-/* Take a member of the object that was begun last. */
+/* Take a member of the last object. */
 static void take_member(struct parse *p, struct pstk__voc_object *object)
 {
     static const char *const box[BOX_MEMBERS] = {
@@ -202,7 +202,7 @@ static void end_object(struct parse *p, const struct pstk__voc_object *object)
 {
     const double *box = object->box;
     if (p->is_bad)
-        ; /* its first mistake is noted */
+        ; /* its first error is kept */
     else if (!object->name[0])
         fail_value(p, "object: it has no name");
     else if (object->seen != (1u << BOX_MEMBERS) - 1)
@@ -238,7 +238,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     p->text_size = 0;
 }
 
-/* Entities could name other files, or grow without bound. */
+/* Refuse a document type: entities could name other files, or grow without bound. */
 static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system,
                                const XML_Char *public_name, int has_internal)
 {

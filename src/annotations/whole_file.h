@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* whole_file: a file of limited size, read whole. */
+/* whole_file: reads a whole file of limited size. */
 #ifndef PSTK_WHOLE_FILE_H
 #define PSTK_WHOLE_FILE_H
 
@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 
-/* Replace `bytes` by those of a file, at most `most` of them. 0; EFBIG, ENOENT, EACCES, EIO,
- * ENOMEM. */
+/* Replace the contents of `bytes` by those of a file, at most `most` bytes. 0, EFBIG, ENOENT,
+ * EACCES, EIO or ENOMEM. */
 int pstk__whole_file_read(struct pstk__bytes *bytes, const char *path, uint64_t most,
                           struct pstk_error *err);
 
