@@ -14,8 +14,7 @@
 
 #define MAX_COUNT 1000000000u        /* elements of a list, whose text has at most 16 MiB */
 #define MAX_SEGMENT_ID 0xffffff      /* largest id of a panoptic segment: a colour of 24 bits */
-#define MAX_EXACT 9007199254740992.0 /* 2^53: largest whole number that may be written as a real   \
-                                      */
+#define MAX_EXACT 9007199254740992.0 /* 2^53: largest whole number written as a real */
 
 int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
 {

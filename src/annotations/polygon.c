@@ -41,8 +41,7 @@ static void cross(const struct drawing *d, struct position a, struct position b)
     const int32_t low = (a.y < b.y ? a.y : b.y) - CENTRE;
     int32_t x = step / STEPS;
     int32_t y = low <= 0 ? 0 : (low + STEPS - 1) / STEPS; /* rounded up */
-    if (y >=
-        d->height) { /* the crossing is below the column: it takes effect at the next one's top */
+    if (y >= d->height) { /* below the column: at the top of the next one */
         y = 0;
         x++;
     }

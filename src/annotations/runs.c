@@ -9,9 +9,8 @@
 #include "base/error.h"
 
 #define DIGIT_BITS 5
-#define MORE 0x20 /* bit: another character of this run follows */
-#define SIGN                                                                                       \
-    0x10 /* bit of the last character: the run is smaller than the one from which it differs */
+#define MORE 0x20    /* bit: another character of this run follows */
+#define SIGN 0x10    /* bit of the last character: the difference is negative */
 #define MAX_DIGITS 7 /* characters of a run: 35 bits hold every difference of two runs */
 #define FIRST_CHARACTER '0'
 #define N_CHARACTERS 64

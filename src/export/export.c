@@ -225,7 +225,7 @@ static int32_t only_image(const struct pstk__export *e)
     return found;
 }
 
-/* Return the field of class numbers; -1 if none is known to be one. Besides the usual names, the
+/* Return the field of class numbers; -1 if none is known to be one. Without one of the usual names, the
  * only field of a fitting type counts whose name does not end in "id". */
 static int32_t likely_label(const struct pstk__export *e)
 {
