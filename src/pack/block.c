@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP_SIZE (4u * PSTK__BLOCK_SIZE) /* bytes that a buffer may keep through reset */
+#define KEEP_SIZE (4u * PSTK__BLOCK_SIZE) /* bytes of a buffer that reset keeps */
 
 struct pstk__block *pstk__block_open(void)
 {
@@ -102,8 +102,8 @@ int pstk__block_full(const struct pstk__block *b)
     return b->plain_size >= PSTK__BLOCK_SIZE || b->n_records >= PSTK__BLOCK_RECORDS;
 }
 
-/* Return the most bytes that the encoded values can take. Planes are used only where they are
- * smaller than the plain value. */
+/* Return the maximum size of the encoded values, in bytes. Planes are used only if they are smaller
+ * than the plain value. */
 static uint64_t stored_bound(const struct pstk__block *b, const struct pstk__schema *schema,
                              const struct pstk__encoders *encoders)
 {
@@ -119,7 +119,7 @@ static uint64_t stored_bound(const struct pstk__block *b, const struct pstk__sch
     return size;
 }
 
-/* Room for encoded values. */
+/* A buffer for encoded values. */
 struct output {
     uint8_t *at;
     uint64_t room;

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes of values that are read from a .npy file at once: those of 64 pages, all of any dtype. */
+/* The values that are read from a .npy file at once, in bytes: 64 pages, whole values of any dtype.
+ */
 #define PIECE_SIZE (64 * PSTK__COLUMN_VALUES)
 
 /* A column being added. */
@@ -27,10 +28,10 @@ struct adding {
     struct pstk__manifest manifest;
     uint32_t dtype;
     uint64_t n;      /* values */
-    int fd;          /* owned; of column->file; -1: the values are in memory */
-    uint64_t offset; /* of value 0 in that file */
+    int fd;          /* column->file; -1: the values are in memory; owned */
+    uint64_t offset; /* offset of value 0 in that file */
     uint8_t *buffer; /* owned; PIECE_SIZE bytes */
-    uint64_t first;  /* sample of the shard's record 0 */
+    uint64_t first;  /* number of the sample that is record 0 of the shard */
     pstk_progress_fn on_progress;
     void *user;
 };
@@ -47,7 +48,7 @@ static void teardown(struct adding *adding)
 /* ---- values ------------------------------------------------------------------------------------
  */
 
-/* Number of the first NaN of n values, or n. */
+/* Return the number of the first NaN of n values, or n. */
 static uint64_t find_nan(const uint8_t *values, uint64_t n, uint32_t dtype)
 {
     const uint32_t size = pstk_dtype_size(dtype);
@@ -93,7 +94,7 @@ static int read_values(struct adding *adding, uint64_t first, uint64_t n, struct
                       adding->column->file, adding->n);
 }
 
-/* Values of the shard at hand: pstk__column_values.get. */
+/* Return values of the current shard: pstk__column_values.get. */
 static const void *get_values(void *user, uint64_t first, uint64_t n, struct pstk_error *err)
 {
     struct adding *adding = user;
@@ -117,7 +118,7 @@ static const void *get_values(void *user, uint64_t first, uint64_t n, struct pst
 /* ---- what is asked for --------------------------------------------------------------------------
  */
 
-/* Open the .npy file: its dtype, and how many values. */
+/* Open the .npy file, and find its dtype and number of values. */
 static int open_file(struct adding *adding, struct pstk_error *err)
 {
     const char *name = adding->column->file;
@@ -166,7 +167,7 @@ static int check_column(const struct pstk_new_column *column, struct pstk_error 
     return 0;
 }
 
-/* A path without a manifest may be a data set of another format. */
+/* Fail for a path without a manifest; the message says if it is a data set of another format. */
 static int check_format(const char *path, struct pstk_error *err)
 {
     const struct pstk__format *format;
@@ -199,8 +200,8 @@ static int check_number(const struct adding *adding, struct pstk_error *err)
 /* ---- adding
  * -------------------------------------------------------------------------------------- */
 
-/* 1: the directory has an entry of the name that a file of this column would get, or the manifest a
- * column with these files. */
+/* Return 1 if the directory has an entry with the name of a file of this column, or if a column of
+ * the manifest has these file names. */
 static int is_taken(const struct adding *adding, const struct pstk__manifest_column *column)
 {
     const struct pstk__manifest *m = &adding->manifest;
@@ -215,8 +216,8 @@ static int is_taken(const struct adding *adding, const struct pstk__manifest_col
     return 0;
 }
 
-/* Add the column to the manifest, in place of one of that name, with file names that are free.
- * Returns its number, or an error. */
+/* Add the column to the manifest with unused file names, in place of an old column of the same
+ * name. Returns its number, or an error. */
 static int64_t add_to_manifest(struct adding *adding, struct pstk_error *err)
 {
     struct pstk__manifest *m = &adding->manifest;
@@ -236,7 +237,7 @@ static int64_t add_to_manifest(struct adding *adding, struct pstk_error *err)
     return r < 0 ? r : (int64_t)m->n_columns - 1;
 }
 
-/* Read a shard's tag from its header, which must be the one that the manifest lists. */
+/* Read a shard's tag from its header; the header must be the one that the manifest lists. */
 static int read_tag(const struct adding *adding, const struct pstk__manifest_shard *shard,
                     uint32_t *tag, struct pstk_error *err)
 {

@@ -14,7 +14,7 @@
 /* ---- one file ---------------------------------------------------------------------------------
  */
 
-/* A file being written. */
+/* The state of writing a file. */
 struct put {
     struct pstk__staging *staging;
     const char *file;
@@ -24,8 +24,8 @@ struct put {
     uint8_t *buffer; /* owned; PIECE_PAGES pages */
 };
 
-/* Encode and write up to PIECE_PAGES pages, from number `page` on. Returns how many, or an error.
- */
+/* Encode and write up to PIECE_PAGES pages, from number `page` on. Returns their number, or an
+ * error. */
 static int64_t put_pages(const struct put *put, uint64_t page, struct pstk_error *err)
 {
     const uint64_t per_page = pstk__column_per_page(put->h->dtype);
@@ -46,7 +46,7 @@ static int64_t put_pages(const struct put *put, uint64_t page, struct pstk_error
     return r < 0 ? r : (int64_t)n;
 }
 
-/* All pages, then the header, which has their checksum. */
+/* Write all pages, then the header, which contains their checksum. */
 static int put_file(struct put *put, struct pstk_error *err)
 {
     for (uint64_t page = 0; page < put->h->n_pages;) {
@@ -60,7 +60,7 @@ static int put_file(struct put *put, struct pstk_error *err)
                                err);
 }
 
-/* Write a file, all but the sync and its name. Returns *fd owned, also on failure: -1, or open. */
+/* Write a file, without sync and rename. Returns *fd owned, also on failure: -1, or open. */
 static int write_file(struct put *put, int *fd, struct pstk_error *err)
 {
     struct pstk_error own;
@@ -168,7 +168,7 @@ int pstk__column_writer_add(struct pstk__column_writer *writer,
     return 0;
 }
 
-/* Values of the open shard: pstk__column_values.get. */
+/* Return values of the open shard: pstk__column_values.get. */
 static const void *get_values(void *user, uint64_t first, uint64_t n, struct pstk_error *err)
 {
     const struct pstk__written_values *values = user;
@@ -183,14 +183,14 @@ int pstk__column_writer_begin(const struct pstk__column_writer *writer, const ch
     int r = 0;
     for (uint32_t i = 0; r == 0 && writer->values && i < writer->manifest->n_columns; i++) {
         r = pstk__manifest_column_file(&writer->manifest->columns[i], shard, file);
-        if (r == 0) /* stems of this writer are short: it fits */
+        if (r == 0) /* it fits: stems of this writer are short */
             r = pstk__staging_announce(writer->staging, file, err);
     }
     return r;
 }
 
-/* Write column i's file of *shard. It is synced later, with those of the other columns: then the
- * file system has less to do. */
+/* Write column i's file of *shard. It is synced later, together with the other columns' files: this
+ * costs the file system less. */
 static int write_column(struct pstk__column_writer *writer, uint32_t i,
                         const struct pstk__manifest_shard *shard, uint32_t tag,
                         struct pstk_error *err)
@@ -208,7 +208,7 @@ static int write_column(struct pstk__column_writer *writer, uint32_t i,
     int r = pstk__manifest_column_file(column, shard->file, file);
     if (r == 0)
         r = write_file(&put, &writer->fds[i], err);
-    if (r == 0) /* a hint: its result does not matter */
+    if (r == 0) /* a hint: its result is ignored */
         (void)sync_file_range(writer->fds[i], 0, 0, SYNC_FILE_RANGE_WRITE);
     return r < 0 ? r : pstk__manifest_add_column_crc(column, h.crc, err);
 }

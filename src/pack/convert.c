@@ -14,12 +14,12 @@
 #define QUALITY_DEFAULT 90u
 #define SIZE_MAX_KNOWN 4096u /* bytes; larger than any struct */
 
-/* A conversion. look fills in the first part, make_pixels the second; close_work frees it in any
- * state. */
+/* A conversion. `look` fills in the first part, `make_pixels` the second; `close_work` frees it in
+ * any state. */
 struct work {
     struct pstk_convert how;
     struct pstk__image_info info;
-    uint32_t width, height; /* of the result, in pixels */
+    uint32_t width, height; /* size of the result, pixels */
 
     struct pstk__arena arena;        /* owned */
     struct pstk__image_state *state; /* owned; in the arena */
@@ -30,8 +30,8 @@ struct work {
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-/* side * to / from, rounded, halves up; at least 1. Sides are below 2^31 (PNG), and `to` is smaller
- * than `from`, which is a side; so the sum stays below 2^64. */
+/* Return side * to / from, rounded with halves up, at least 1. Sides are below 2^31 (PNG), and `to`
+ * is below `from`, which is a side; so the sum stays below 2^64. */
 static uint32_t scaled(uint32_t side, uint32_t to, uint32_t from)
 {
     const uint64_t n = (2 * (uint64_t)side * to + from) / (2 * (uint64_t)from);
@@ -43,8 +43,8 @@ void pstk__convert_size(const struct pstk_convert *how, uint32_t *width, uint32_
     const uint32_t w = *width, h = *height;
     const uint32_t shorter = w < h ? w : h, longer = w < h ? h : w;
     if (how->shorter_side && shorter > how->shorter_side) {
-        /* torchvision's int(size * long / short). The quotient as a double is an integer only where
-         * the exact one is, so truncating it equals the division of integers. */
+        /* Compute torchvision's int(size * long / short). The quotient as a double is an integer
+         * only if the exact one is, so truncating it equals integer division. */
         const uint32_t other = (uint32_t)((uint64_t)how->shorter_side * longer / shorter);
         *width = w < h ? how->shorter_side : other;
         *height = w < h ? other : how->shorter_side;
@@ -61,7 +61,7 @@ static int invalid(struct pstk_error *err, const char *why)
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "convert: %s", why);
 }
 
-/* Copy the struct of a caller who may have another version: members that it lacks read 0, and
+/* Copy the struct of a caller who may use another version: members that it lacks become 0, and
  * members unknown here must be 0. */
 static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
                     struct pstk_error *err)
@@ -123,7 +123,7 @@ static int begin_resize(struct work *work)
                               &config);
 }
 
-/* Decode an image from its first row on. */
+/* Decode an image with a decoder, from its first row on. */
 static int decode_by(struct work *work, const struct pstk__coded *image, struct pstk_error *err)
 {
     const struct pstk__row_sink sink = {.rows = take_rows, .user = work, .channels = 3};
@@ -137,7 +137,7 @@ static int decode_by(struct work *work, const struct pstk__coded *image, struct 
     return r;
 }
 
-/* If damaged files are accepted and this is one, decode it as Pillow does. */
+/* Decode the image. If it is damaged and damaged files are accepted, decode it as Pillow does. */
 static int decode(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
 {
     struct pstk__coded image = {.decoder = pstk__image_decoder(work->info.encoding),
@@ -168,7 +168,7 @@ static uint64_t scratch_size(const struct work *work)
            pstk__resize_scratch(&bounds) + pstk__jpeg_encode_scratch(work->width);
 }
 
-/* Check the settings, read the image's header, choose the size of the result. */
+/* Check the settings, read the image's header, and choose the size of the result. */
 static int look(struct work *work, const void *data, uint64_t size, const struct pstk_convert *how,
                 struct pstk_error *err)
 {
@@ -183,7 +183,7 @@ static int look(struct work *work, const void *data, uint64_t size, const struct
     return 0;
 }
 
-/* 1: the image needs no change. */
+/* Return 1 if the image needs no change. */
 static int is_unchanged(const struct work *work)
 {
     return !work->how.shorter_side && !work->how.quality && work->width == work->info.width &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert: the size of an image after pstk_image_convert. Pure.
+ * convert: computes the size of an image after pstk_image_convert. Pure.
  */
 #ifndef PSTK_CONVERT_H
 #define PSTK_CONVERT_H

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Description n. The elements may be those of another version, shorter or longer. */
+/* Return description n. The elements may have another version's size. */
 static struct pstk_pixels pixels_at(const struct pstk__descriptions *all, uint32_t n)
 {
     struct pstk_pixels pixels = {0};
@@ -56,7 +56,7 @@ static int check_description(const struct pstk__schema *schema, const struct pst
 int pstk__descriptions_check(const struct pstk__descriptions *all,
                              const struct pstk__schema *schema, struct pstk_error *err)
 {
-    uint64_t seen = 0; /* fields, a bit each: there are at most 64 */
+    uint64_t seen = 0; /* set of fields; there are at most 64 */
     if (all->n == 0)
         return 0;
     if (!all->first || all->first->size < sizeof all->first->size)

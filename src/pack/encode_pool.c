@@ -101,7 +101,7 @@ static int start_threads(struct pstk__encode_pool *pool, struct pstk_error *err)
         native = pthread_create(&pool->lanes[i].thread, NULL, run_lane, &pool->lanes[i]);
         pool->lanes[i].running = native == 0;
         if (native == 0)
-            (void)pthread_setname_np(pool->lanes[i].thread, "pstk-encode"); /* for people only */
+            (void)pthread_setname_np(pool->lanes[i].thread, "pstk-encode"); /* only for people */
     }
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* cannot fail: it succeeded above */
     return native ? pstk__fail_errno(err, native, PSTK_STAGE_WRITE,
@@ -144,7 +144,7 @@ int pstk__encode_pool_open(struct pstk__encode_pool **out, const struct pstk__en
         pool->lanes[i].pool = pool;
         r = open_encoders(&pool->lanes[i], config, err);
     }
-    pool->config.dictionaries = NULL; /* borrowed until here */
+    pool->config.dictionaries = NULL; /* they were borrowed until here */
     if (r == 0)
         r = open_lock(pool, err);
     if (r == 0 && config->n_threads > 1)

@@ -32,10 +32,10 @@ struct pstk__encode_config {
 
 int pstk__encode_pool_open(struct pstk__encode_pool **out, const struct pstk__encode_config *config,
                            struct pstk_error *err);
-/* Get an empty block to fill; returns owned, or NULL when there is no memory. */
+/* Return an empty block to fill, owned; NULL if there is no memory. */
 struct pstk__block *pstk__encode_pool_block(struct pstk__encode_pool *pool);
-/* Add a block, and emit the blocks that are done. Takes the block, also on failure. After a failure
- * call only close. */
+/* Add a block, and emit blocks that are done. Takes the block, also on failure. After a failure
+ * only close may be called. */
 int pstk__encode_pool_push(struct pstk__encode_pool *pool, struct pstk__block *b,
                            struct pstk_error *err);
 /* Wait for all blocks and emit them. */

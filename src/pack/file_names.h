@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* File names, owned. All zero is an empty list. `have` needs them sorted. */
+/* A list of file names, owned. All zero is empty. `have` needs a sorted list. */
 struct pstk__file_names {
     char **names;
     uint64_t n, capacity;
@@ -14,7 +14,7 @@ struct pstk__file_names {
 /* Append a copy. 0 or -ENOMEM. */
 int pstk__file_names_add(struct pstk__file_names *file_names, const char *name);
 void pstk__file_names_sort(struct pstk__file_names *file_names);
-/* 1 when the sorted list has `name`. */
+/* Return 1 if the sorted list has `name`. */
 int pstk__file_names_have(const struct pstk__file_names *file_names, const char *name);
 void pstk__file_names_free(struct pstk__file_names *file_names);
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define NAME_SIZE 256          /* bytes of a line: NAME_MAX and a newline */
-#define JOURNAL_MAX (1u << 30) /* bytes; enough for four million shards */
+#define JOURNAL_MAX (1u << 30) /* bytes of a journal; enough for four million shards */
 
 static int fail_path(int native, const char *what, const char *path, struct pstk_error *err)
 {
@@ -27,7 +27,7 @@ int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path
     journal->fd = openat(dir, PSTK__JOURNAL_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (journal->fd < 0 && errno == EEXIST)
         return PSTK_EEXIST;
-    /* The journal's own name must be on disk before that of any file in it. */
+    /* The journal's own name must be on disk before the name of any file in it. */
     if (journal->fd < 0 || fsync(dir) < 0)
         return fail_path(errno, "make", path, err);
     return 0;
@@ -76,7 +76,7 @@ static int split_lines(char *text, uint64_t size, struct pstk__file_names *names
     char *line = text, *end;
     while (r == 0 && (end = memchr(line, '\n', size - (uint64_t)(line - text)))) {
         *end = 0;
-        /* Whatever the file holds, never a path or a hidden file. */
+        /* Whatever the journal contains, never accept a path or a hidden file. */
         if (line[0] && line[0] != '.' && !strchr(line, '/'))
             r = pstk__file_names_add(names, line);
         line = end + 1;

@@ -19,19 +19,19 @@ struct pstk__journal {
     uint64_t size; /* bytes written */
 };
 
-/* Begin a journal in the directory `dir`. EEXIST, without a message: it has one already. Here and
- * below, `path` is for messages. */
+/* Begin a journal in the directory `dir`. EEXIST, without a message: the directory has one. Here
+ * and below, `path` is for messages. */
 int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path,
                         struct pstk_error *err);
 /* Append a name. Its file may be made only after a sync. */
 int pstk__journal_add(struct pstk__journal *journal, const char *name, const char *path,
                       struct pstk_error *err);
-/* Sync the journal: then files of all names in it may be made. */
+/* Sync the journal: afterwards files of all its names may be made. */
 int pstk__journal_sync(struct pstk__journal *journal, const char *path, struct pstk_error *err);
 /* Close the journal; its file is kept. Idempotent. */
 void pstk__journal_close(struct pstk__journal *journal);
 /* Add the names of a journal in `dir` to *names. An incomplete last line is ignored: its file was
- * never made. 1: there is a journal; 0: none; or an error. */
+ * never made. Returns 1 if there is a journal, 0 if there is none, or an error. */
 int pstk__journal_read(int dir, const char *path, struct pstk__file_names *names,
                        struct pstk_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list value made of its items. */
+/* list: makes a list value of its items. */
 #include "record/list.h"
 
 #include "base/error.h"
@@ -12,8 +12,7 @@
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_WRITE, fmt, ##__VA_ARGS__)
 
-/* Check what a caller says of pixels, by what the head of an item can say, and what an image may
- * have. */
+/* Check the caller's description of pixels against the limits of a head and of an image. */
 static int check_pixels(const struct pstk_list_item *item, uint64_t i, struct pstk_error *err)
 {
     if (!pstk__pixels_known(item->channels, item->bit_depth))
@@ -28,7 +27,8 @@ static int check_pixels(const struct pstk_list_item *item, uint64_t i, struct ps
                       (unsigned long long)i, item->width, item->height, PSTK__MAX_PIXELS);
 }
 
-/* Fill what a head says of item i: from a file's header, or, of pixels, as the caller says. */
+/* Find the facts in the head of item i: from a file's header or, for pixels, from the caller's
+ * description. */
 static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                    struct pstk__field_view *view, struct pstk_error *err)
 {
@@ -59,7 +59,7 @@ static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
 static int check_items(uint32_t kind, const struct pstk_list_item *items, uint64_t n,
                        struct pstk_error *err)
 {
-    uint64_t size = 0; /* stops before it can overflow */
+    uint64_t size = 0; /* the loop stops before an overflow */
     if (!(pstk__field_traits(kind) & PSTK__TRAIT_LIST))
         return FAIL(PSTK_EINVAL,
                     "kind: value is %u; must be UTF8_LIST, BYTES_LIST, IMAGE_LIST or "
@@ -77,7 +77,7 @@ static int check_items(uint32_t kind, const struct pstk_list_item *items, uint64
     return n <= UINT32_MAX ? 0 : FAIL(PSTK_EFBIG, "items: the list is 4 GiB or larger");
 }
 
-/* Where item i lies in the list, after one that ended at `end`. */
+/* Return the offset in the list of an item after one that ended at `end`. */
 static uint64_t place_of(uint32_t kind, uint64_t end)
 {
     return pstk__field_traits(kind) & PSTK__TRAIT_IMAGES ? pstk__record_aligned(end) : end;

@@ -19,36 +19,37 @@
 #include <unistd.h>
 
 #define MAX_PATH 4096    /* bytes, the terminating 0 included */
-#define MISSING_LISTED 8 /* numbers in a message */
+#define MISSING_LISTED 8 /* maximum of numbers in a message */
 #define MAX_STEPS 40     /* symbolic links to follow, as in the kernel */
 
-#define INPUTS "; inputs " /* in a note, as `penstock pack` ends that of a part (FORMAT.md) */
+#define INPUTS "; inputs " /* end of a note that `penstock pack` writes (FORMAT.md) */
 #define OPTIONS " options "
-#define N_DIGITS 32 /* after each */
+#define N_DIGITS 32 /* hex digits after each of them */
 
-/* A part, and the numbers of its dictionaries in the merged data set. */
+/* A part, and the numbers that its dictionaries have in the merged data set. */
 struct part {
     const char *path;               /* borrowed */
     struct pstk__manifest manifest; /* owned */
-    uint32_t *dictionaries; /* owned; for each of the part's: its number in the merged manifest */
-    struct pstk__identity identity; /* of its shards, from their headers */
+    uint32_t *dictionaries; /* number in the merged manifest of each of the part's dictionaries;
+                               owned */
+    struct pstk__identity identity; /* identity of its shards, from their headers */
 };
 
 struct merge {
     struct part *parts; /* owned; sorted by part number, or as given */
     uint32_t n_parts;
-    const char *pack_id;            /* borrowed; that all parts must have, or "" */
-    struct pstk__manifest manifest; /* of the merged data set */
+    const char *pack_id;            /* pack id that all parts must have, or ""; borrowed */
+    struct pstk__manifest manifest; /* manifest of the merged data set */
     struct pstk__staging *staging;  /* borrowed */
-    pstk_progress_fn on_progress;   /* NULL: not asked for */
+    pstk_progress_fn on_progress;   /* NULL: no reports */
     void *user;
     uint64_t n_done, n_total; /* bytes of shards */
-    uint64_t n_copied;        /* the most that watch_copy reported */
+    uint64_t n_copied;        /* largest progress that watch_copy reported */
 };
 
 /* ---- how far is it, and shall it go on? ------------------------------------------------------ */
 
-/* Report progress. 0, or ECANCELED without a message: the caller wants to stop. */
+/* Report progress. Returns 0, or ECANCELED without a message if the caller wants to stop. */
 static int go_on(const struct merge *merge, uint64_t n_done)
 {
     return merge->on_progress && merge->on_progress(merge->user, n_done, merge->n_total)
@@ -56,12 +57,14 @@ static int go_on(const struct merge *merge, uint64_t n_done)
                : 0;
 }
 
-/* Report the progress of a copy: staging's on_copy. */
+/* Report the progress of a copy: on_copy of staging. */
 static int watch_copy(void *user, uint64_t n_bytes)
 {
     struct merge *merge = user;
     if (merge->n_done + n_bytes > merge->n_copied)
-        merge->n_copied = merge->n_done + n_bytes; /* column files come after their shard */
+        merge->n_copied =
+            merge->n_done +
+            n_bytes; /* progress stays while column files are copied, after their shard */
     return go_on(merge, merge->n_copied);
 }
 
@@ -76,7 +79,7 @@ static int file_path(char path[MAX_PATH], const char *directory, const char *fil
                                               "%s: the path is too long", directory);
 }
 
-/* Fail for a path without a manifest. It may be a data set of another format. */
+/* Fail for a path without a manifest; the message says if it is a data set of another format. */
 static int fail_foreign(const char *path, int code, struct pstk_error *err)
 {
     const struct pstk__format *format;
@@ -88,7 +91,7 @@ static int fail_foreign(const char *path, int code, struct pstk_error *err)
                       path, format->name);
 }
 
-/* Explain a directory without a manifest in which a writer is at work, or was killed. */
+/* Explain why a directory has no manifest, if a writer is at work in it or was killed. */
 static int fail_unfinished(const char *path, int code, struct pstk_error *err)
 {
     char journal[MAX_PATH];
@@ -132,7 +135,7 @@ static int compare_parts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Compare parts in an array of pointers by task, then by place in the list. */
+/* Compare parts in an array of pointers by task, then by position in the list. */
 static int compare_tasks(const void *a, const void *b)
 {
     const struct part *x = *(const struct part *const *)a, *y = *(const struct part *const *)b;
@@ -140,7 +143,7 @@ static int compare_tasks(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* Check that no task is there twice. The parts keep the order in which they were given. */
+/* Check that no task occurs twice. The parts keep the order in which they were given. */
 static int check_attempts(const struct merge *merge, struct pstk_error *err)
 {
     const struct part **sorted = calloc(merge->n_parts, sizeof *sorted);
@@ -168,7 +171,7 @@ static int is_numbered(const struct part *part)
     return part->manifest.n_parts != 0;
 }
 
-/* Write what a part is, for messages. */
+/* Describe a part for messages. */
 static const char *describe(const struct part *part, char text[PSTK__TASK_TEXT])
 {
     const struct pstk__manifest *m = &part->manifest;
@@ -182,8 +185,7 @@ static const char *describe(const struct part *part, char text[PSTK__TASK_TEXT])
     return text;
 }
 
-/* Fail with the numbers of the first parts that are missing. Those that are there are sorted, each
- * once. */
+/* Fail with the numbers of the first missing parts. The existing parts are sorted, each once. */
 static int fail_missing(const struct merge *merge, uint32_t n, struct pstk_error *err)
 {
     char list[MISSING_LISTED * 12];
@@ -250,7 +252,7 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
     return 0;
 }
 
-/* Check that all parts are of one pack, and of the expected one. */
+/* Check that all parts belong to one pack, the expected one if one is given. */
 static int check_pack(const struct merge *merge, struct pstk_error *err)
 {
     const struct part *first = &merge->parts[0];
@@ -278,7 +280,7 @@ static int check_pack(const struct merge *merge, struct pstk_error *err)
     return 0;
 }
 
-/* Check that the parts are those of one pack, and put them in order. */
+/* Check that the parts belong to one pack, and sort numbered ones. */
 static int check_complete(struct merge *merge, struct pstk_error *err)
 {
     int r = check_pack(merge, err);
@@ -297,8 +299,8 @@ static int is_directory(const char *path, const struct stat *directory)
            status.st_ino == directory->st_ino;
 }
 
-/* Replace the path of a symbolic link by its target. 0: it is not a link, or the target is too
- * long. */
+/* Replace the path of a symbolic link by its target. Returns 0 if it is not a link, or its target
+ * is too long. */
 static int follow(char path[MAX_PATH])
 {
     char target[MAX_PATH];
@@ -311,7 +313,7 @@ static int follow(char path[MAX_PATH])
     return n < (ssize_t)(MAX_PATH - at);
 }
 
-/* 1: a file leads into the directory through symbolic links, in any number of steps. */
+/* Return 1 if a file leads into the directory through symbolic links, in any number of steps. */
 static int leads_into(const struct stat *directory, const char *folder, const char *file)
 {
     char path[MAX_PATH], parent[MAX_PATH];
@@ -327,7 +329,7 @@ static int leads_into(const struct stat *directory, const char *folder, const ch
     return 0;
 }
 
-/* 1: a column file leads into the directory; its name is in `file`. */
+/* Return 1 if a column file leads into the directory; `file` gets its name. */
 static int column_leads_into(const struct stat *whole, const struct part *part, char *file)
 {
     const struct pstk__manifest *m = &part->manifest;
@@ -371,7 +373,7 @@ static int check_apart(const struct merge *merge, const char *out, struct pstk_e
     struct stat whole;
     int r = 0;
     if (stat(out, &whole) < 0)
-        return 0; /* it is still to be made */
+        return 0; /* it does not exist yet */
     for (uint32_t i = 0; r == 0 && i < merge->n_parts; i++)
         r = check_part_apart(&merge->parts[i], out, &whole, err);
     return r;
@@ -379,7 +381,7 @@ static int check_apart(const struct merge *merge, const char *out, struct pstk_e
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Read the header of a file, and check that it is that shard of the part. */
+/* Read the header of a file, and check that it is the part's shard. */
 static int read_header(struct pstk__shard_header *h, const char *path, const struct part *part,
                        const struct pstk__manifest_shard *shard, struct pstk_error *err)
 {
@@ -443,7 +445,7 @@ static int join_identity(struct merge *merge, struct part *part, struct pstk_err
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Make a name in the merged data set for a part's file, with `prefix` before it. */
+/* Make the name in the merged data set for a part's file, with `prefix` before it. */
 static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1],
                     const char *prefix, const char *file, struct pstk_error *err)
 {
@@ -455,7 +457,7 @@ static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1
                               suffix ? suffix : "", err);
 }
 
-/* Link a file under its own name, or with its part's place before it if that name is taken. */
+/* Link a file under its own name; if that is taken, with the part's number before it. */
 static int link_file(struct merge *merge, const struct part *part, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
@@ -478,7 +480,7 @@ static int link_file(struct merge *merge, const struct part *part, const char *f
                             merge->staging->path, name);
 }
 
-/* Fail for a file that changed between its check and its link. A linked file can no longer be
+/* Fail because a file changed between its check and its link. A linked file can no longer be
  * replaced. */
 static int fail_changed(const struct part *part, int r, struct pstk_error *err)
 {
@@ -508,8 +510,8 @@ static int load_dictionary(const char *directory,
                       "%s is not the dictionary that its manifest lists; verify the part", path);
 }
 
-/* 1: a previous part has the same dictionary, *found is its number. Compares bytes, not only
- * checksums. */
+/* Return 1 if a previous part has the same dictionary; *found is its number. Compares bytes, not
+ * only checksums. */
 static int find_dictionary(const struct merge *merge, const struct part *p,
                            const struct pstk__manifest_dictionary *d, const void *bytes,
                            uint32_t *found, struct pstk_error *err)
@@ -560,7 +562,8 @@ static int add_shard(struct merge *merge, const struct part *part, uint32_t i,
                      struct pstk_error *err)
 {
     struct pstk__manifest_shard shard = part->manifest.shards[i];
-    uint32_t dictionaries[PSTK_MAX_FIELDS]; /* at most one a field: the manifest was checked */
+    uint32_t dictionaries[PSTK_MAX_FIELDS]; /* at most one for each field: the manifest was checked
+                                             */
     char name[PSTK__MAX_FILE_NAME + 1];
     for (uint32_t k = 0; k < shard.n_dictionaries; k++)
         dictionaries[k] = part->dictionaries[shard.dictionaries[k]];
@@ -596,7 +599,7 @@ static int add_part(struct merge *merge, struct part *part, struct pstk_error *e
     return r;
 }
 
-/* Begin the columns that all parts with records have. */
+/* Find the columns that all parts with records have, and begin them. */
 static int begin_columns(struct merge *merge, struct pstk_error *err)
 {
     int r = 0, first = 1;
@@ -610,14 +613,14 @@ static int begin_columns(struct merge *merge, struct pstk_error *err)
     return r;
 }
 
-/* 1: the text begins with `name`, and N_DIGITS hex digits follow. */
+/* Return 1 if the text begins with `name` and N_DIGITS hex digits follow. */
 static int is_hash(const char *text, const char *name)
 {
     const size_t n = strlen(name);
     return strncmp(text, name, n) == 0 && strspn(text + n, "0123456789abcdef") >= N_DIGITS;
 }
 
-/* Take over the note of a part, without what says in which state its own inputs were. */
+/* Copy the note of a part, without its end, which gives hashes of the part's inputs and options. */
 static int copy_note(struct pstk__manifest *manifest, const char *note, struct pstk_error *err)
 {
     const size_t n = note ? strlen(note) : 0, n_options = strlen(OPTIONS) + N_DIGITS;
@@ -669,8 +672,8 @@ static int prepare(struct merge *merge, const char *const *paths, const char *ou
     return r < 0 ? r : begin_manifest(merge, err);
 }
 
-/* Link all files and commit. A limit that the merged data set exceeds is found before the manifest
- * is written. */
+/* Link all files and commit. A limit that the merged data set exceeds is detected before the
+ * manifest is written. */
 static int join(struct merge *merge, struct pstk_error *err)
 {
     int r = 0;
@@ -717,7 +720,7 @@ int pstk__merge_into(struct pstk__staging *staging, const struct pstk__manifest 
     return r;
 }
 
-/* Read the caller's settings, who may have another version of the struct. */
+/* Read the settings of a caller who may use another version of the struct. */
 static int read_settings(struct pstk_merge_settings *s, const struct pstk_merge_settings *given,
                          struct pstk_error *err)
 {

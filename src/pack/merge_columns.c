@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 1: the part has the same column, its number in *number. */
+/* Return 1 if the part has the same column; *number is its number there. */
 static int has_column(const struct pstk__manifest *part, const struct pstk__manifest_column *column,
                       uint32_t *number)
 {
@@ -25,7 +25,8 @@ int pstk__merge_columns_agree(struct pstk__manifest *whole, const struct pstk__m
     int r = 0;
     for (uint32_t i = 0; r == 0 && first && i < part->n_columns; i++) {
         struct pstk__manifest_column column = part->columns[i];
-        /* A part may have replaced the column, under other file names: the whole has not. */
+        /* Use the plain name for its files: a part that replaced the column has other file names.
+         */
         snprintf(column.files, sizeof column.files, "%s", column.name);
         r = pstk__manifest_add_column(whole, &column, err);
     }
@@ -35,8 +36,8 @@ int pstk__merge_columns_agree(struct pstk__manifest *whole, const struct pstk__m
     return r;
 }
 
-/* Explain a failure that the part's file is the reason for. Others, as of a full disk, have their
- * own message. */
+/* Explain a failure for which the part's file is the reason. Others, such as a full disk, have
+ * their own message. */
 static int fail_file(const struct pstk__column_part *part, const char *column, const char *file,
                      int code, const char *why, struct pstk_error *err)
 {
@@ -80,7 +81,7 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
     return 0;
 }
 
-/* List the column files of the last shard in the journal, so that it is synced once for all. */
+/* Announce the column files of the last shard, so that the journal is synced once for all. */
 static int announce(struct pstk__staging *staging, const struct pstk__manifest *whole,
                     struct pstk_error *err)
 {

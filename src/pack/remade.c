@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: a damaged PNG file that Pillow loads; *info is filled in. */
+/* Return 1 for a damaged PNG file that Pillow loads; *info is filled in. */
 static int is_wanted(const struct pstk_value *value, struct pstk__image_info *info)
 {
     uint32_t damaged = PSTK_DAMAGE_NONE;

@@ -16,12 +16,12 @@
 struct pstk__shard_writer {
     struct pstk__staging *staging;      /* borrowed */
     const struct pstk__schema *schema;  /* borrowed */
-    char name[PSTK__MAX_FILE_NAME + 1]; /* of the open shard */
+    char name[PSTK__MAX_FILE_NAME + 1]; /* name of the open shard */
     int fd;                             /* owned; -1: no shard is open */
     uint32_t tag;
-    struct pstk__identity identity; /* of the open shard; identity.n counts its records */
-    uint64_t *offsets;              /* owned; file offset of each record, then the end */
-    uint64_t capacity;              /* of offsets */
+    struct pstk__identity identity; /* identity of the open shard; identity.n counts its records */
+    uint64_t *offsets;              /* file offset of each record, then the end; owned */
+    uint64_t capacity;              /* capacity of `offsets` */
     uint8_t *buffer;                /* owned */
     uint64_t n_buffered;            /* bytes in buffer */
     uint64_t flushed;               /* file offset of the buffer's first byte */
@@ -30,13 +30,13 @@ struct pstk__shard_writer {
 
 int pstk__shard_writer_open(struct pstk__shard_writer *writer, struct pstk__staging *staging,
                             const struct pstk__schema *schema, struct pstk_error *err);
-/* 1 when a shard is open and its file stays within shard_size with one more record of `size`
+/* Return 1 if a shard is open and its file stays within shard_size with one more record of `size`
  * bytes. */
 int pstk__shard_writer_fits(const struct pstk__shard_writer *writer, uint64_t size,
                             uint64_t shard_size);
 int pstk__shard_writer_begin(struct pstk__shard_writer *writer, const char *name, uint32_t tag,
                              struct pstk_error *err);
-/* Append a record. `views`: as stored, with data. `size`: bytes of the whole record. */
+/* Append a record. views: as stored, with data. size: bytes of the whole record. */
 int pstk__shard_writer_add(struct pstk__shard_writer *writer, const struct pstk__field_view *views,
                            uint64_t size, struct pstk_error *err);
 /* Pad, write index and header, sync, rename. Fills in file, n_records, bytes and the CRCs of

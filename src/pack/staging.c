@@ -69,12 +69,12 @@ static uint32_t generation_of(const char *name)
     return most;
 }
 
-/* What the directory contains. */
+/* The contents of the directory. */
 struct contents {
-    int manifest;        /* 1: it has a manifest.json */
-    int content;         /* 1: an entry is named as a shard, dictionary or column, whatever it is */
+    int manifest; /* 1: it has a manifest.json */
+    int content;  /* 1: an entry has the name of a shard, dictionary or column, whatever it is */
     uint32_t generation; /* the highest of these entries */
-    char foreign[256];   /* first entry that is neither manifest nor journal, or "" */
+    char foreign[256];   /* first entry other than manifest and journal, or "" */
 };
 
 static int scan(const struct pstk__staging *staging, struct contents *contents,
@@ -108,8 +108,8 @@ static int scan(const struct pstk__staging *staging, struct contents *contents,
     return native ? fail_path(staging, native, "read", "the directory", err) : 0;
 }
 
-/* Remove a file. 1: removed; 0: there was none. A directory of that name belongs to the user and is
- * kept. */
+/* Remove a file. Returns 1 if it was removed, 0 if there was none. A directory of that name belongs
+ * to the user and is kept. */
 static int remove_file(const struct pstk__staging *staging, const char *name,
                        struct pstk_error *err)
 {
@@ -179,8 +179,8 @@ static int sweep(struct pstk__staging *staging, const struct pstk__file_names *l
     return r < 0 ? r : 0;
 }
 
-/* Refuse to replace the manifest.json of another program. Damage does not matter here: ours begins
- * with its format. */
+/* Refuse to replace the manifest.json of another program. Damage does not matter here: penstock's
+ * begins with its format. */
 static int check_manifest_is_ours(const struct pstk__staging *staging, struct pstk_error *err)
 {
     char text[256];
@@ -201,7 +201,7 @@ static int check_manifest_is_ours(const struct pstk__staging *staging, struct ps
     return 0;
 }
 
-/* Lock the directory. 1: locked; 0: the file system has no locks. */
+/* Lock the directory. Returns 1 if it is locked, 0 if the file system has no locks. */
 static int lock(struct pstk__staging *staging, struct pstk_error *err)
 {
     struct stat here, there;
@@ -252,8 +252,8 @@ static int clear_leftovers(struct pstk__staging *staging, int locked, struct pst
     return r;
 }
 
-/* Refuse to replace a data set. But remove files of a killed writer first: one killed just after
- * its commit leaves a journal, and maybe files of the older data set, that nobody else would
+/* Refuse to replace a data set, but remove files of a killed writer first. A writer killed just
+ * after its commit leaves a journal, and maybe files of the older data set, that nobody else would
  * remove. */
 static int refuse(struct pstk__staging *staging, int locked, struct pstk_error *err)
 {
@@ -279,7 +279,7 @@ static int take_over_old(struct pstk__staging *staging, int overwrite, int locke
     return r == 0 ? list_old(staging, err) : r;
 }
 
-/* Look at the directory's contents, remove the files of a killed writer, refuse a directory in
+/* Examine the directory's contents, remove the files of a killed writer, and refuse a directory in
  * use. */
 static int take_over(struct pstk__staging *staging, int overwrite, int locked,
                      struct pstk_error *err)
@@ -304,7 +304,7 @@ static int take_over(struct pstk__staging *staging, int overwrite, int locked,
     return 0;
 }
 
-/* Begin the journal. From here on a killed writer's files can be distinguished from others. */
+/* Begin the journal. From here on, a killed writer's files can be distinguished from others. */
 static int begin_journal(struct pstk__staging *staging, struct pstk_error *err)
 {
     int r = pstk__journal_begin(&staging->journal, staging->dir, staging->path, err);
@@ -364,7 +364,7 @@ static int begin_edit(struct pstk__staging *staging, struct pstk__manifest *m,
         r = list_old(staging, err);
     if (r == 0)
         r = clear_leftovers(staging, locked, err);
-    pstk__file_names_free(&staging->old_names); /* which stay */
+    pstk__file_names_free(&staging->old_names); /* an edit keeps them */
     return r == 0 ? begin_journal(staging, err) : r;
 }
 
@@ -416,7 +416,7 @@ int pstk__staging_name(const struct pstk__staging *staging, char *name, size_t s
     return 0;
 }
 
-/* The place of a name among the files made, from the last one on; or n. */
+/* Return the position of a name among the files made, searching from the last one; or n. */
 static uint64_t find_made(const struct pstk__staging *staging, const char *name)
 {
     const struct pstk__file_names *made = &staging->made_names;
@@ -447,7 +447,7 @@ static int remember(struct pstk__staging *staging, const char *name, struct pstk
     return r;
 }
 
-/* Drop a name that was remembered: its file is not ours. */
+/* Drop a name that was remembered: its file was not made by this staging. */
 static void forget(struct pstk__staging *staging, const char *name)
 {
     struct pstk__file_names *made = &staging->made_names;
@@ -517,7 +517,7 @@ static int rename_file(const struct pstk__staging *staging, const char *temporar
                    : 0;
     if (renameat2(staging->dir, temporary, staging->dir, name, RENAME_NOREPLACE) == 0)
         return 0;
-    /* Without that flag in the file system: a link does not replace a file either. */
+    /* If the file system lacks that flag, use a link: it does not replace a file either. */
     if ((errno != EINVAL && errno != ENOSYS) ||
         linkat(staging->dir, temporary, staging->dir, name, 0) < 0 ||
         unlinkat(staging->dir, temporary, 0) < 0)
@@ -666,7 +666,7 @@ static int write_manifest(struct pstk__staging *staging, const struct pstk__mani
     char *bytes = NULL;
     uint64_t size = 0;
     int r = pstk__manifest_print(manifest, &bytes, &size, err);
-    /* The shards' names must be on the medium before a manifest that lists them. */
+    /* The shards' names must be on disk before a manifest that lists them. */
     if (r == 0)
         r = sync_directory(staging, err);
     if (r == 0 && staging->made)
@@ -697,7 +697,7 @@ static void remove_made(struct pstk__staging *staging)
     char temporary[256];
     for (uint64_t i = 0; i < staging->made_names.n; i++) {
         temporary_name(temporary, staging->made_names.names[i]);
-        /* the next writer here removes the rest, which belongs to no data set */
+        /* the next writer here removes the files that remain, which belong to no data set */
         (void)unlinkat(staging->dir, temporary, 0);
         (void)unlinkat(staging->dir, staging->made_names.names[i], 0);
     }
@@ -710,7 +710,8 @@ void pstk__staging_close(struct pstk__staging *staging)
     if (staging->dir >= 0) {
         if (!staging->committed && staging->has_journal)
             remove_made(staging);
-        /* Under the lock. It fails if the directory holds files of the user, as it should. */
+        /* This runs under the lock. It is meant to fail if the directory contains files of the
+         * user. */
         if (staging->made && !staging->committed)
             (void)rmdir(staging->path);
         pstk__journal_close(&staging->journal);

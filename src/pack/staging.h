@@ -32,30 +32,30 @@ struct pstk__staging {
     int committed;        /* 1: the manifest has its name, and made_names stay */
     uint32_t generation;  /* part of new files' names, so that they differ from older ones */
     uint32_t n_leftovers; /* files of a killed writer that open removed */
-    int has_journal;      /* 1: the journal in the directory is ours */
-    int is_unsynced;      /* 1: the journal has names that were announced since its last sync */
+    int has_journal;      /* 1: this staging made the journal in the directory */
+    int is_unsynced;      /* 1: names were announced since the journal's last sync */
     struct pstk__journal journal;
     /* NULL, or called after each copied piece of a file, with the bytes copied so far; a non-zero
      * result stops with ECANCELED, without a message. Set it after open. */
     int (*on_copy)(void *user, uint64_t n_bytes);
-    void *user;                         /* of on_copy */
+    void *user;                         /* argument of on_copy */
     struct pstk__file_names made_names; /* final names of the files made */
     struct pstk__file_names old_names;  /* files of the data set being replaced; sorted */
 };
 
-/* Make the directory or take it over. EEXIST: it holds a data set and overwrite is 0, or files that
- * penstock did not write; EBUSY: another writer uses it. On failure *staging is closed. */
+/* Make the directory or take it over. EEXIST: it contains a data set and overwrite is 0, or files
+ * that penstock did not write; EBUSY: another writer uses it. On failure *staging is closed. */
 int pstk__staging_open(struct pstk__staging *staging, const char *path, int overwrite,
                        struct pstk_error *err);
 /* Open the directory of a data set to change its columns, and load its manifest into *m. The shards
- * stay; the commit replaces the manifest and removes what drop_column named. EBUSY: another writer
- * uses it. On failure *staging and *m are closed. */
+ * stay; the commit replaces the manifest and removes the files of dropped columns. EBUSY: another
+ * writer uses it. On failure *staging and *m are closed. */
 int pstk__staging_edit(struct pstk__staging *staging, const char *path, struct pstk__manifest *m,
                        struct pstk_error *err);
 /* Remove the files of column i of `m` at the commit. */
 int pstk__staging_drop_column(struct pstk__staging *staging, const struct pstk__manifest *m,
                               uint32_t i, struct pstk_error *err);
-/* 1: the directory has an entry of that name. */
+/* Return 1 if the directory has an entry of that name. */
 int pstk__staging_has(const struct pstk__staging *staging, const char *name);
 /* Write the name of a new file: "STEM.pstk", or "STEM.gN.pstk" next to files of an older
  * generation. */

@@ -34,25 +34,25 @@
 
 #define SHARD_SIZE_DEFAULT (256u << 20)
 #define SHARD_SIZE_MIN (64u << 10)
-#define DICTIONARY_DEFAULT 112640u /* as the zstd command */
-#define DICTIONARY_MIN 256u        /* zstd does not train smaller ones */
+#define DICTIONARY_DEFAULT 112640u /* bytes, as in the zstd command */
+#define DICTIONARY_MIN 256u        /* bytes; zstd does not train smaller ones */
 #define DICTIONARY_SHARE 16        /* a dictionary is at most 1/16 of its training data */
 #define SAMPLES_PER_DICTIONARY 100 /* zstd's advice: train on 100 times the dictionary's size */
 #define HELD_MAX (64u << 20)       /* bytes of records held for training */
 #define SMALL_VALUE (16u << 10)    /* mean bytes of values that are too large for a dictionary */
 #define MAX_THREADS 1024
 
-/* Bytes counted for a held value in addition to its own. A constant, so that every machine decides
- * the same. */
+/* Bytes counted for a held value in addition to its own. It is a constant, so that every machine
+ * decides the same. */
 #define VIEW_SIZE 48
 
-/* Records held until there are enough to train the dictionaries. */
+/* The records that are held until there are enough to train the dictionaries. */
 struct held {
     struct pstk__block **blocks; /* owned */
     uint64_t n_blocks;
     uint64_t capacity;
     uint64_t n_records;
-    uint64_t size;                   /* bytes that they take, approximately */
+    uint64_t size;                   /* approximate bytes of the blocks */
     uint64_t field[PSTK_MAX_FIELDS]; /* bytes of values, by field */
 };
 
@@ -68,18 +68,19 @@ struct pstk_writer {
     struct pstk__manifest manifest; /* schema, statistics; complete at commit */
     struct pstk__staging staging;
     struct pstk__shard_writer shards;
-    struct pstk__column_writer columns; /* closed: none were wanted */
+    struct pstk__column_writer columns; /* closed: no columns were requested */
     struct pstk__identity identity;
     struct pstk__encode_pool *pool; /* NULL: holding */
-    struct pstk__block *block;      /* being filled; NULL: there is none */
+    struct pstk__block *block;      /* block being filled; NULL: there is none */
     struct held held;
     uint32_t n_threads;
     uint32_t dictionary_size; /* bytes; 0: none */
     uint64_t shard_size;
     uint64_t n_samples;                   /* records added */
-    uint64_t n_remade;                    /* PNG files among their values that were made anew */
+    uint64_t n_remade;                    /* PNG files among their values that were remade */
     uint64_t n_emitted;                   /* records written into shards, <= n_samples */
-    char pack_id[PSTK__PACK_ID_SIZE + 1]; /* of the parts that this writer is to commit, or "" */
+    char pack_id[PSTK__PACK_ID_SIZE + 1]; /* pack id of the parts that this writer will commit, or
+                                             "" */
     pstk_passthrough_fn on_passthrough;
     void *on_passthrough_user;
     int failed; /* 0, or the error */
@@ -122,8 +123,8 @@ void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t size)
     s->field_size = sizeof(struct pstk_field);
 }
 
-/* Copy the struct of a caller who may have another version: members that it lacks read 0; -1 if a
- * member unknown here is not 0. */
+/* Copy the struct of a caller who may use another version: members that it lacks become 0. Returns
+ * -1 if a member unknown here is not 0. */
 static int copy_sized(void *to, size_t size, const void *from, size_t from_size)
 {
     const uint8_t *p = from;
@@ -207,7 +208,7 @@ static int has_zstd(const struct pstk__schema *schema)
     return 0;
 }
 
-/* 1: encoding takes long enough to use threads. */
+/* Return 1 if encoding takes long enough to use threads. */
 static int is_encoded(const struct pstk__schema *schema)
 {
     for (uint32_t i = 0; i < schema->n_fields; i++)
@@ -296,8 +297,8 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     return pstk__manifest_add_shard(&w->manifest, &shard, err);
 }
 
-/* Write the name of the next shard without its suffix, and what its tag has of the writer. Merge
- * links the files of all parts into one directory. */
+/* Write the name of the next shard without its suffix, and the text that identifies the writer in
+ * the shard's tag. Merge links the files of all parts into one directory. */
 static void name_shard(const struct pstk__manifest *m, char stem[64], char maker[PSTK__TASK_TEXT])
 {
     const uint32_t sequence = m->n_shards;
@@ -312,7 +313,7 @@ static void name_shard(const struct pstk__manifest *m, char stem[64], char maker
         pstk__task_text(&m->task, maker);
 }
 
-/* Begin a shard. `views`: of its first record. */
+/* Begin a shard. views: of its first record. */
 static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *views,
                        struct pstk_error *err)
 {
@@ -330,7 +331,7 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
                                     err);
 }
 
-/* Report the images of a record that are stored as they came; `id` counts this writer's records. */
+/* Report the images of a record that are stored unchanged. `id` counts this writer's records. */
 static void report_passthrough(const struct pstk_writer *w, const struct pstk__field_view *views,
                                uint64_t id)
 {
@@ -567,7 +568,7 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
 }
 
 /* Decode the image of a value whose caller accepts a damaged one; a damaged PNG was remade before.
- * *flags: of its entry. */
+ * *flags: flags of its entry. */
 static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
                          uint16_t *flags, struct pstk_error *err)
 {
@@ -584,7 +585,7 @@ static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct p
 /* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
     const struct pstk_value *values;  /* borrowed; one for each field */
-    struct pstk__descriptions pixels; /* of the values that are pixels */
+    struct pstk__descriptions pixels; /* descriptions of the values that are pixels */
     struct pstk__field_view *views;   /* one for each field; the checks fill in encoding, width and
                                          height */
     uint64_t plain_size;              /* bytes of all values; the checks fill it in */
