@@ -14,39 +14,39 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define END_MS 2000 /* ms to wait for the end of a process whose socket has ended */
+#define END_MS 2000 /* wait for a process to end after its socket, milliseconds */
 #define MAX_PROCESSES 4096u
-#define MAX_TEXTS 65536u /* arguments, or variables */
+#define MAX_TEXTS 65536u /* maximum number of arguments, or of variables */
 #define WHOSE_SIZE 201u
 
 enum state {
-    WANTED = 1, /* the supervisor shall start a process */
+    WANTED = 1, /* the supervisor must start a process */
     STARTED,    /* the holder of the process may use it */
 };
 
-/* Members after `lock` are under it, except that the holder of a process has what its struct holds.
- */
+/* The lock guards the members after it. But only the holder of a process uses that process's
+ * struct. */
 struct pstk__process_pool {
     struct pstk__process_program program; /* owned, with its texts */
     uint64_t start_timeout_ns;
     uint64_t data_size, row_size;
     char whose[WHOSE_SIZE];
     uint32_t n;
-    struct pstk__worker_process *processes; /* n, owned */
-    int wake;                               /* event file, owned: readable once closing; -1: none */
+    struct pstk__worker_process *processes; /* n processes; owned */
+    int wake;                               /* eventfd, readable once closing; -1: none; owned */
     pthread_t supervisor;
-    int supervisor_runs; /* it was started, and not joined */
+    int supervisor_runs; /* 1: it was started and not joined */
 
     pthread_mutex_t lock;
     pthread_cond_t freed;   /* signalled for a freed process: one waiter may go on */
     pthread_cond_t given;   /* signalled for a process given to waiters for batches */
     pthread_cond_t changed; /* signalled for a new state, closing or broken */
-    enum state *states;     /* n, owned */
-    uint32_t *free;         /* stack of n_free processes, owned */
+    enum state *states;     /* n states; owned */
+    uint32_t *free;         /* stack of n_free processes; owned */
     uint32_t n_free;
-    uint32_t n_batches; /* batches that wait; as many free processes are kept for them */
+    uint32_t n_batches; /* waiting requests for batches; as many free processes are kept for them */
     int closing;
-    struct pstk_error broken; /* code < 0: the reason why no process can be started */
+    struct pstk_error broken; /* code < 0: reason why no process can be started */
 };
 
 /* ---- the program ------------------------------------------------------------------------------
@@ -57,7 +57,8 @@ static void texts_free(char *const *texts)
     free((void *)(uintptr_t)texts);
 }
 
-/* Copy a list of texts that ends with NULL to one block of memory. NULL: no memory. */
+/* Copy a list of texts that ends with NULL to one block of memory. Returns NULL if there is no
+ * memory. */
 static char *const *texts_copy(const char *const *texts)
 {
     size_t n = 0, size = 0;
@@ -114,7 +115,7 @@ int pstk__process_pool_check(const struct pstk_processes *processes, uint32_t i,
 /* ---- the supervisor ---------------------------------------------------------------------------
  */
 
-/* Return a process in this state, or n. The caller holds the lock. */
+/* Return the first process in this state, or n. The caller holds the lock. */
 static uint32_t find(const struct pstk__process_pool *pool, enum state state)
 {
     uint32_t i = 0;
@@ -123,7 +124,7 @@ static uint32_t find(const struct pstk__process_pool *pool, enum state state)
     return i;
 }
 
-/* Let all waiters look again. The caller holds the lock. */
+/* Wake all waiters. The caller holds the lock. */
 static void wake_all(struct pstk__process_pool *pool)
 {
     pthread_cond_broadcast(&pool->changed);
@@ -131,7 +132,8 @@ static void wake_all(struct pstk__process_pool *pool)
     pthread_cond_broadcast(&pool->given);
 }
 
-/* Start a process, without the lock: nobody else touches a process that is WANTED. */
+/* Start a process. The caller holds the lock, which is released meanwhile: nobody else uses a
+ * process that is WANTED. */
 static void start(struct pstk__process_pool *pool, uint32_t i)
 {
     pthread_mutex_unlock(&pool->lock);
@@ -163,7 +165,7 @@ static void *supervise(void *user)
     return NULL;
 }
 
-/* It takes no signals: they are for the program's own threads. */
+/* Start the supervisor with all signals blocked: they are for the program's own threads. */
 static int start_supervisor(struct pstk__process_pool *pool, struct pstk_error *err)
 {
     sigset_t all, old;
@@ -297,8 +299,9 @@ static int canceled(struct pstk_error *err)
     return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "the loader is being closed");
 }
 
-/* With the lock: wait for a free process, or the end. Rows leave as many processes free as batches
- * wait: a batch that waited for luck would hold up all that follow. */
+/* Wait for a free process, or the end. The caller holds the lock. Requests for rows leave one
+ * process free for each waiting batch, which is older: otherwise a batch could wait long and delay
+ * all later batches. */
 static void wait_free(struct pstk__process_pool *pool, uint32_t is_batch)
 {
     pool->n_batches += is_batch;
@@ -308,7 +311,7 @@ static void wait_free(struct pstk__process_pool *pool, uint32_t is_batch)
     pool->n_batches -= is_batch;
 }
 
-/* Take a free process, and wait until it is started. The caller holds it until give. */
+/* Take a free process, and wait until it is started. The caller holds the process until `give`. */
 static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
                 struct pstk_error *err)
 {
@@ -318,7 +321,7 @@ static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
     if (pool->n_free > 0)
         *i = pool->free[--pool->n_free];
     else
-        *i = pool->n; /* n: closing or broken */
+        *i = pool->n; /* closing or broken */
     while (!pool->closing && pool->broken.code == 0 && pool->states[*i] == WANTED)
         pthread_cond_wait(&pool->changed, &pool->lock);
     if (pool->closing)
@@ -326,12 +329,12 @@ static int take(struct pstk__process_pool *pool, uint32_t is_batch, uint32_t *i,
     else if (pool->broken.code < 0)
         rc = pstk__fail_copy(err, &pool->broken);
     if (rc < 0 && *i < pool->n)
-        pool->free[pool->n_free++] = *i; /* the others fail, too: nobody waits for it */
+        pool->free[pool->n_free++] = *i; /* nobody waits for it: all other requests fail, too */
     pthread_mutex_unlock(&pool->lock);
     return rc;
 }
 
-/* Give a process back; if it has ended, the supervisor starts another in its place. */
+/* Give a process back. If it has ended, the supervisor starts another in its place. */
 static void give(struct pstk__process_pool *pool, uint32_t i)
 {
     const int has_process = pool->processes[i].pid != 0;
@@ -344,7 +347,8 @@ static void give(struct pstk__process_pool *pool, uint32_t i)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* A process did not become ready: no other would. */
+/* Record that a process did not become ready. The pool is then broken, because no other process
+ * would become ready. */
 static int not_ready(struct pstk__process_pool *pool, struct pstk__worker_process *process,
                      enum pstk__worker_process_result result, struct pstk_error *err)
 {
@@ -370,7 +374,8 @@ static int not_ready(struct pstk__process_pool *pool, struct pstk__worker_proces
     return PSTK_ECANCELED;
 }
 
-/* Report why there are no rows. The process is ended unless it answered. */
+/* Report why there are no rows, and end the process unless it has answered or the pool is being
+ * closed. */
 static int no_rows(struct pstk__worker_process *process,
                    const struct pstk__process_request *request,
                    enum pstk__worker_process_result result, struct pstk_error *err)
@@ -389,7 +394,7 @@ static int no_rows(struct pstk__worker_process *process,
                       "the process %s while it made the row%s", how, request->is_batch ? "s" : "");
 }
 
-/* Ask a process. *sent: 0, and the result is ECANCELED: the process had ended before. */
+/* Send a request to a process. *sent 0: the process had ended before; the result is ECANCELED. */
 static int ask(struct pstk__process_pool *pool, struct pstk__worker_process *process,
                struct pstk__process_request *request, int *sent, struct pstk_error *err)
 {
@@ -403,7 +408,8 @@ static int ask(struct pstk__process_pool *pool, struct pstk__worker_process *pro
     return result == PSTK__WORKER_PROCESS_DONE ? 0 : no_rows(process, request, result, err);
 }
 
-/* A process that ended while it was idle is no fault of the sample: the next one gets it. */
+/* If a process ended while it was idle, the request is sent to a second one: the sample is not at
+ * fault. */
 int pstk__process_pool_ask(struct pstk__process_pool *pool, struct pstk__process_request *request,
                            struct pstk_error *err)
 {

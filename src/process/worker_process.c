@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 #define LARGEST_PAGE 65536ull
-#define LOWEST_FILE 16 /* ours lie above those that a process begins with */
+#define LOWEST_FILE 16 /* above the descriptors with which a process begins */
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Move a file to a number that no process begins with. */
+/* Move a file to a descriptor with which no process begins. */
 static int file_up(int file)
 {
     const int up = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, LOWEST_FILE);
@@ -34,7 +34,7 @@ static int file_up(int file)
     return up < 0 ? -error : up;
 }
 
-/* Write all of it. 0 or a negative errno. */
+/* Write all bytes. Returns 0 or a negative errno. */
 static int write_all(int file, const uint8_t *bytes, uint64_t size)
 {
     for (uint64_t n = 0; bytes && n < size;) {
@@ -124,7 +124,7 @@ void pstk__worker_process_close(struct pstk__worker_process *process)
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* Its files: no input, then those of enum pstk_process_file. */
+/* Set the files of the process: no input, then the files of enum pstk_process_file. */
 static int set_files(posix_spawn_file_actions_t *actions, int socket, int memory, int job)
 {
     int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -137,7 +137,7 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket, int memory
     return -rc;
 }
 
-/* SIGINT is blocked and nothing else: the calling thread may block all signals. */
+/* Block SIGINT and nothing else in the process: the calling thread may block all signals. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
     sigset_t blocked, defaults;
@@ -217,7 +217,7 @@ static const char *signal_name(int number)
     return "see kill -l";
 }
 
-/* Its files close before it has a status. */
+/* Wait until the process has a status, at most timeout_ms: its files close before that. */
 static void wait_end(const struct pstk__worker_process *process, int timeout_ms)
 {
     struct pollfd file = {.fd = process->end, .events = POLLIN};
@@ -225,7 +225,8 @@ static void wait_end(const struct pstk__worker_process *process, int timeout_ms)
         poll(&file, 1, timeout_ms);
 }
 
-/* Kill the process if it has no status yet. Returns 1 when it was killed here. */
+/* Get the status of the process, and kill it if it has none yet. Returns 1 if this call killed it.
+ */
 static int take_status(struct pstk__worker_process *process, pid_t *found, int *status)
 {
     *found = waitpid(process->pid, status, WNOHANG);
@@ -237,8 +238,8 @@ static int take_status(struct pstk__worker_process *process, pid_t *found, int *
     return *found > 0 && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL;
 }
 
-/* If someone else has waited for the process, its number may be another's by now: it is not killed.
- */
+/* If other code has waited for the process, its number may already be another process's: then it is
+ * not killed. */
 void pstk__worker_process_end(struct pstk__worker_process *process, int timeout_ms, char text[128])
 {
     int status = 0;
@@ -267,15 +268,15 @@ void pstk__worker_process_end(struct pstk__worker_process *process, int timeout_
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* 1: the socket can be read. */
+/* Return 1 if the socket can be read. */
 static int has_answer(const struct pstk__worker_process *process)
 {
     struct pollfd file = {.fd = process->socket, .events = POLLIN};
     return poll(&file, 1, 0) > 0;
 }
 
-/* Wait until the socket can be read, or has ended, or the process, whose children may keep the
- * socket open. end_ns: 0, no limit. */
+/* Wait until the socket can be read or has ended, or until the process has ended: its children may
+ * keep the socket open. end_ns 0: no limit. */
 static enum pstk__worker_process_result wait_answer(const struct pstk__worker_process *process,
                                                     int wake, uint64_t end_ns)
 {
@@ -298,7 +299,7 @@ static enum pstk__worker_process_result wait_answer(const struct pstk__worker_pr
     }
 }
 
-/* Receive an answer that is there. */
+/* Receive an answer that has arrived. */
 static enum pstk__worker_process_result receive(struct pstk__worker_process *process)
 {
     struct pstk_answer *answer = &process->answer;

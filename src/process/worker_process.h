@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_process: one process of the program's that makes rows, and the memory that it shares with
- * this process. Who holds the process, see pool.h, may call its functions.
+ * worker_process: a process that runs the caller's program and makes rows, and the memory that it
+ * shares with this process. Only the holder of the process (pool.h) may call the functions below.
  *
  *   mapping   | guard | data: pages | guard | rows: pages | guard |
  *
@@ -14,19 +14,19 @@
 
 #include <sys/types.h>
 
-/* The command that starts the process. Borrowed. */
+/* The command that starts a process. Borrowed. */
 struct pstk__process_program {
     char *const *arguments;   /* path first */
-    char *const *environment; /* or NULL */
-    int job;                  /* a file */
+    char *const *environment; /* NULL: empty */
+    int job;                  /* file that holds the job */
 };
 
 /* The result of a request to the process. */
 enum pstk__worker_process_result {
     PSTK__WORKER_PROCESS_DONE = 0, /* it answered 0 */
-    PSTK__WORKER_PROCESS_REFUSED,  /* it answered otherwise: process->answer */
-    PSTK__WORKER_PROCESS_GONE,     /* it has ended, or cannot be talked to */
-    PSTK__WORKER_PROCESS_LATE,     /* the time is over */
+    PSTK__WORKER_PROCESS_REFUSED,  /* it answered otherwise; the reason is in process->answer */
+    PSTK__WORKER_PROCESS_GONE,     /* it has ended, or its socket has failed */
+    PSTK__WORKER_PROCESS_LATE,     /* the time limit was exceeded */
     PSTK__WORKER_PROCESS_CANCELED, /* `wake` is readable */
 };
 
@@ -38,36 +38,37 @@ struct pstk__worker_process {
     int memory;                     /* file, owned; -1: none */
     int socket;                     /* to the process, owned; -1: none */
     pid_t pid;                      /* 0: no process */
-    int end;                        /* file, owned: readable once the process has ended; -1: none */
+    int end; /* pidfd, readable once the process has ended; -1: none; owned */
     uint32_t is_ready;
-    struct pstk_answer answer; /* ends with 0 */
+    struct pstk_answer answer; /* its text ends with 0 */
 };
 
-/* Map the memory, for that much at most. 0 or a negative errno; close it in any case. */
+/* Map the memory for requests of at most these sizes. Returns 0 or a negative errno; close it in
+ * any case. */
 int pstk__worker_process_open(struct pstk__worker_process *process, uint64_t data_size,
                               uint64_t row_size);
-/* End the process, and free. */
+/* End the process, and free its resources. */
 void pstk__worker_process_close(struct pstk__worker_process *process);
 
 /* Start a process. 0 or a negative errno. The system may kill the process when the calling thread
  * ends. */
 int pstk__worker_process_start(struct pstk__worker_process *process,
                                const struct pstk__process_program *program);
-/* Wait until the process is ready. timeout_ns: from its start; 0, any time. */
+/* Wait until the process is ready. timeout_ns: counted from its start; 0: no limit. */
 enum pstk__worker_process_result pstk__worker_process_ready(struct pstk__worker_process *process,
                                                             uint64_t timeout_ns, int wake);
-/* Have request->row_size bytes of rows made of request->data_size bytes of data. Their places in
- * the memory are set here. timeout_ns: 0, any time. *sent: 0 if the request did not leave. */
+/* Request row_size bytes of rows from data_size bytes of data, as *request states; this function
+ * sets the offsets in the memory. timeout_ns 0: no limit. *sent 0: the request was not sent. */
 enum pstk__worker_process_result pstk__worker_process_ask(struct pstk__worker_process *process,
                                                           struct pstk_request *request,
                                                           const void *data, void *row,
                                                           uint64_t timeout_ns, int wake, int *sent);
-/* Wait for the end of the process, and kill it when the time is over. Writes how it ended to text,
- * "was killed by signal 11 (SIGSEGV)". */
+/* Wait for the end of the process, and kill it when the time is over. Writes to `text` how it
+ * ended: "was killed by signal 11 (SIGSEGV)". */
 void pstk__worker_process_end(struct pstk__worker_process *process, int timeout_ms, char text[128]);
 
-/* Make a file in memory of `size` bytes, with those at `bytes` unless that is NULL, whose size is
- * sealed; number 16 or above. A negative errno: failed. */
+/* Make a file in memory of `size` bytes, which are copied from `bytes` unless that is NULL. Its
+ * size is sealed. Returns its descriptor, 16 or above, or a negative errno. */
 int pstk__process_file(const char *name, const void *bytes, uint64_t size);
 
 #endif
