@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draw: the mixes of a batch's rows, drawn by the counter-based generator. */
+/* draw: draws the mixes of a batch's rows from the counter-based generator. */
 #include "base/error.h"
 #include "mix/beta.h"
 #include "mix/mix.h"
@@ -16,9 +16,9 @@ static uint32_t partner_of(uint32_t pairing, uint32_t row, uint32_t n)
     return (row > 0 ? row : n) - 1;
 }
 
-/* The part of a side that a box covers: `ratio` of it around a random pixel, clipped. torchvision
- * takes whole pixels on each side of that one; timm adds a pixel after it where the length is odd.
- */
+/* Draw the range of a side that a box covers: `ratio` of the side around a random pixel, clipped.
+ * torchvision takes equal numbers of pixels before and after it; timm takes one more after it if
+ * the length is odd. */
 static void draw_side(struct pstk__random *random, double ratio, uint32_t pairing, uint32_t side,
                       uint32_t *begin, uint32_t *length)
 {
@@ -30,7 +30,7 @@ static void draw_side(struct pstk__random *random, double ratio, uint32_t pairin
     *length = end - *begin;
 }
 
-/* Lambda becomes the part of the area that the box leaves. */
+/* Draw a box, and set lambda to the fraction of the area outside it. */
 static void draw_box(struct pstk__random *random, const struct pstk_mix *mix,
                      const struct pstk_mix_key *key, struct pstk_mixed_row *row)
 {
@@ -51,13 +51,13 @@ static uint32_t draw_kind(struct pstk__random *random, const struct pstk_mix *mi
     return mix->mixup_alpha > 0 ? PSTK_MIX_MIXUP : PSTK_MIX_CUTMIX;
 }
 
-/* Lambda is a float32, as in torchvision and timm. */
+/* Round to float32, the type of lambda in torchvision and timm. */
 static double as_single(double x)
 {
     return (double)(float)x;
 }
 
-/* Draw the mix of a row, except its partner. number: of the row; 0 for a whole batch. */
+/* Draw the mix of a row, without its partner. number: the row's; 0 for a whole batch. */
 static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct pstk_mix_key *key,
                                       uint32_t number)
 {
@@ -82,7 +82,7 @@ static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct p
     return row;
 }
 
-/* Return the row whose draw row i of n uses. */
+/* Return the row whose draw is used for row i of n. */
 static uint32_t drawn_with(uint32_t mode, uint32_t i, uint32_t n)
 {
     if (mode == PSTK_MIX_BATCH)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mix: the settings. */
+/* mix: initializes, copies and checks the settings. */
 #include "mix/mix.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MIX_SIZE_MAX 4096u
-#define MIX_SIZE_MIN sizeof(struct pstk_mix) /* size in the first version that has the struct */
+#define MIX_SIZE_MIN sizeof(struct pstk_mix) /* size in the first version of the struct */
 #define ALPHA_MAX 1e6
 
 void pstk_mix_init(struct pstk_mix *mix, uint32_t size)
@@ -42,7 +42,7 @@ int pstk__mix_has_images(const struct pstk_mix *mix)
     return mix->mixup_alpha > 0 || mix->cutmix_alpha > 0;
 }
 
-/* A member and the values that it may have; NaN is none of them. */
+/* Check that a member is from 0 to `most`; NaN is refused. */
 static int check_number(const char *name, double value, double most, struct pstk_error *err)
 {
     if (value >= 0 && value <= most)

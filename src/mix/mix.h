@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix: the rows of a batch mixed in pairs, and targets made of labels. Pure: no allocation; a strip
- * of rows is kept on the stack.
+ * mix: mixes the rows of a batch in pairs, and makes targets of labels. Pure: no allocation; a
+ * strip of a row is kept on the stack.
  *
  *   check, copy (at open) -> draw -> images, targets (the last worker of a batch)
  */
@@ -18,11 +18,11 @@ int pstk__mix_check(const struct pstk_mix *mix, struct pstk_error *err);
 /* Return 1 if some images are mixed. */
 int pstk__mix_has_images(const struct pstk_mix *mix);
 
-/* Draw for a batch: rows[key->n_rows]. Both were checked. */
+/* Draw the mixes of a batch: rows[key->n_rows]. `mix` and `key` were checked. */
 void pstk__mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
                     struct pstk_mixed_row *rows);
 
-/* Valid rows of finished images, next to each other. */
+/* The valid rows of finished images, next to each other. */
 struct pstk__mix_images {
     void *data;
     uint32_t n;      /* rows */
@@ -33,10 +33,10 @@ struct pstk__mix_images {
     uint32_t kernels; /* enum pstk_kernels */
 };
 
-/* Mix the images in place, as rows[n] say. A row whose lambda is 1 stays unchanged. */
+/* Mix the images in place as rows[n] state. A row whose lambda is 1 stays unchanged. */
 void pstk__mix_images(const struct pstk__mix_images *images, const struct pstk_mixed_row *rows);
 
-/* Write n rows of dense targets. labels[n] are below n_classes. */
+/* Write n rows of dense targets. Each of labels[n] is below n_classes. */
 void pstk__mix_targets(float *targets, const struct pstk_mix *mix,
                        const struct pstk_mixed_row *rows, const uint32_t *labels, uint32_t n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic: the settings, and what is drawn from the counter-based generator. */
+/* mosaic: checks the settings, and draws from the counter-based generator. */
 #include "mix/mosaic.h"
 
 #include "base/error.h"
@@ -46,7 +46,7 @@ int pstk__mosaic_copy(struct pstk_mosaic *to, const struct pstk_mosaic *from,
     return 0;
 }
 
-/* A fraction; NaN is none. */
+/* Check that a value is a fraction; NaN is refused. */
 static int check_fraction(const char *name, double value, struct pstk_error *err)
 {
     if (value >= 0 && value <= 1)
@@ -71,8 +71,8 @@ int pstk__mosaic_check(const struct pstk_mosaic *mosaic, struct pstk_error *err)
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* Draw one of at least 4 rows that is neither `row` nor drawn before. `taken` is in rising order.
- */
+/* Draw one of at least 4 rows that is not in `taken`, and add it there. `taken`, which is sorted,
+ * has the row itself and earlier draws. */
 static uint32_t draw_other(struct pstk__random *random, uint32_t n, uint32_t taken[],
                            uint32_t n_taken)
 {
@@ -103,7 +103,7 @@ static uint32_t draw_center(struct pstk__random *random, const struct pstk_mosai
     return least + (uint32_t)pstk__random_below(random, most - least + 1);
 }
 
-/* Return the corner of the row `of` that touches the center. */
+/* Return part k of a mosaic: the corner of the row `of` that touches the center. */
 static struct pstk_mosaic_part part_of(uint32_t of, uint32_t k, const struct pstk_mosaic_row *row,
                                        const struct pstk_mix_key *key)
 {

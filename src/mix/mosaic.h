@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mosaic: rows of a batch that become pictures of four of them. Pure: no allocation.
+ * mosaic: replaces rows of a batch by pictures of four rows each. Pure: no allocation.
  *
  *   check, copy (at open) -> draw -> pixels (the last worker of a batch)
  */
@@ -16,14 +16,14 @@ int pstk__mosaic_copy(struct pstk_mosaic *to, const struct pstk_mosaic *from,
 /* Check all except the name. EINVAL names the member. */
 int pstk__mosaic_check(const struct pstk_mosaic *mosaic, struct pstk_error *err);
 
-/* Draw for a batch: rows[key->n_rows]. Both were checked. */
+/* Draw the mosaics of a batch: rows[key->n_rows]. `mosaic` and `key` were checked. */
 void pstk__mosaic_draw(const struct pstk_mosaic *mosaic, const struct pstk_mix_key *key,
                        struct pstk_mosaic_row *rows);
 
-/* Valid rows of finished images or masks, next to each other, before and after. */
+/* The valid rows of finished images or masks, next to each other: source and destination. */
 struct pstk__mosaic_pixels {
     uint8_t *to;
-    const uint8_t *from;   /* other memory */
+    const uint8_t *from;   /* memory that does not overlap `to` */
     uint64_t row_size;     /* bytes */
     uint32_t n;            /* rows */
     uint32_t n_planes;     /* planes of a row */
@@ -32,7 +32,7 @@ struct pstk__mosaic_pixels {
     uint32_t element_size; /* bytes of a pixel of a plane */
 };
 
-/* Write all rows `to`, as rows[n] say. */
+/* Write all rows to `to`, as rows[n] state. */
 void pstk__mosaic_pixels(const struct pstk__mosaic_pixels *pixels,
                          const struct pstk_mosaic_row *rows);
 

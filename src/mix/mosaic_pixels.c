@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic_pixels: parts of rows copied, line by line. */
+/* mosaic_pixels: copies parts of rows, line by line. */
 #include "mix/mosaic.h"
 
 #include <string.h>

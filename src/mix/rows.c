@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows: images mixed in place, strip by strip: a strip is the same range of elements of all rows.
- * The order of the rows is such that each still finds its partner as it was, except one of a pair
- * or of the whole batch, whose partner's strip is kept. So memory is read and written once, and a
- * strip stays in a near cache until its second use.
+ * rows: mixes images in place, strip by strip; a strip is the same range of elements of all rows.
+ * The rows are mixed in an order in which each still finds its partner unmixed. One row of a pair,
+ * or of the whole batch, cannot: its partner's strip is kept. Thus memory is read and written once,
+ * and a strip stays in a near cache until its second use.
  */
 #include "mix/mix.h"
 #include "pixels/lerp.h"
@@ -50,7 +50,7 @@ static void cut(const struct strip *strip, uint32_t i, const uint8_t *from)
     }
 }
 
-/* from: the partner's strip, as it was. */
+/* Mix row i. from: its partner's strip before mixing. */
 static void mix_row(const struct strip *strip, uint32_t i, const uint8_t *from)
 {
     const struct pstk_mixed_row *row = &strip->rows[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* targets: one-hot vectors mixed as torchvision and timm mix them, in float32 steps. */
+/* targets: mixes one-hot vectors as torchvision and timm do, in float32 steps. */
 #include "mix/mix.h"
 
 void pstk__mix_targets(float *targets, const struct pstk_mix *mix,
