@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COCO: a JSON file is read once from front to back. Each annotation is parsed and checked by
- * itself, and only the place of its text is kept, 40 bytes. To read an image, its annotations'
- * texts are read and parsed again.
+ * coco: reads a COCO file. The JSON file is read once from front to back; each annotation is parsed
+ * and checked by itself, and only the position of its text is kept, in 40 bytes. To read an image,
+ * the texts of its annotations are read and parsed again.
  *
- * Images are in the order of their ids, as torchvision's CocoDetection has them; annotations of an
- * image in the order of the file, classes in the order of the category ids.
+ * Images are sorted by id, as in torchvision's CocoDetection, and classes by category id. The
+ * annotations of an image are in the order of the file.
  */
 #include "annotations/source.h"
 
@@ -129,7 +129,7 @@ struct coco {
     struct entry *entries; /* owned; the capacity is the next power of two */
     uint64_t n;
     uint32_t seen;  /* bits of the sections that were read */
-    enum kind kind; /* of all annotations */
+    enum kind kind; /* kind of all annotations */
     int has_segmentation;
     uint64_t n_keypoints; /* keypoints of an object; 0: no object has any */
     char *text;           /* text of the current annotation; owned */

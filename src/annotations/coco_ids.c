@@ -49,8 +49,7 @@ static int refuse_image(struct pstk_annotations *a, const struct pstk__annotated
                : r;
 }
 
-/* Keep one image of each id. Even after a failure the list contains every image that was not freed.
- */
+/* Keep one image of each id. Even after a failure the list has every image that was not freed. */
 static int part_images(struct pstk_annotations *a, struct pstk_error *err)
 {
     const uint64_t n = a->info.n_images;

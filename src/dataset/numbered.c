@@ -67,8 +67,8 @@ static int compare_sets(const struct name *a, const struct name *b)
     return order ? order : (a->set.count > b->set.count) - (a->set.count < b->set.count);
 }
 
-/* Compare two names by set, then by number. The order of the texts is another where numbers lack
- * leading zeros. */
+/* Compare two names by set, then by number. The order of the texts differs if numbers lack leading
+ * zeros. */
 static int compare_names(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;

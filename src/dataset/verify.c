@@ -51,7 +51,7 @@ struct verify {
     struct pstk__checksums_writer *writer; /* receiver of new checksums, or NULL; borrowed */
     int has_run;                           /* 1: the map was started */
     int code;                              /* error of adding a checksum, or 0 */
-    struct pstk_error *err;                /* where the message of that error is written */
+    struct pstk_error *err;                /* receives the message of that error */
 };
 
 /* The result of a job: the checksums of a block, if they are made. */

@@ -225,8 +225,8 @@ static int32_t only_image(const struct pstk__export *e)
     return found;
 }
 
-/* Return the field of class numbers; -1 if none is known to be one. Without one of the usual names, the
- * only field of a fitting type counts whose name does not end in "id". */
+/* Return the field of class numbers; -1 if none is known to be one. Without one of the usual names,
+ * the only field of a fitting type counts whose name does not end in "id". */
 static int32_t likely_label(const struct pstk__export *e)
 {
     static const char *const names[] = {"cls", "label", "class", "target"};

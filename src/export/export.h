@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export: the contract of the targets, a table of functions each, and what they see of an export.
+ * export: the contract of the targets, a table of functions each, and the state of an export that
+ * they see.
  *
  * export.c lists the targets and drives them: samples.h reads values ahead on several threads, and
- * hands them in order to one target, on the caller's thread. A target writes files through outdir.h
- * or shards.h, and nowhere else. Memory: the blocks of samples that are read ahead, and one sample
- * in the form of the target.
+ * hands them in order to one target, on the caller's thread. A target writes files only through
+ * outdir.h or shards.h. Memory: the blocks of samples that are read ahead, and one sample in the
+ * form of the target.
  */
 #ifndef PSTK_EXPORT_CONTRACT_H
 #define PSTK_EXPORT_CONTRACT_H

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_folder: image files. A path is that of the key field, as packing a folder of images keeps
- * it; below the name of the sample's class if the data set has class names and the path does not
- * begin with it. Without a key the name is the sample's number. A path that cannot be has another
- * one: a part that begins with a dot, which readers of folders skip, and a folder that is named as
- * a file of the export, are escaped; a file whose place another sample has, or needs as a folder,
- * gets its number.
+ * export_folder: writes image files. A file's path is its sample's key, the path that packing a
+ * folder of images stores, or the sample's number if there is no key field. If the data set has
+ * class names, and the path does not begin with the name of the sample's class, that is put before
+ * it as a folder.
+ *
+ * A path that cannot be used is changed. Two kinds of parts are escaped: a part that begins with a
+ * dot, which readers of folders skip, and a folder named as a file of the export. A file gets its
+ * number if another sample has its path, or needs that path as a folder.
  *
  * If there are fields other than image, label and key, metadata.jsonl has an object for each
- * sample: file_name, then all fields except the image; the label as the name of its class. That is
- * what Hugging Face's imagefolder reads.
+ * sample: file_name, then all fields except the image; the label is the name of its class. Hugging
+ * Face's imagefolder reads this.
  */
 #include "base/error.h"
 #include "export/array.h"

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_mds: shards and index.json of MosaicML Streaming, format version 2, without compression
- * and hashes:
+ * export_mds: writes shards and index.json of MosaicML Streaming, format version 2, without
+ * compression and hashes:
  *
  *   shard   u32 n; u32 offset[n + 1]; the configuration as JSON; the samples
  *   sample  u32 sizes of the columns whose size varies; all columns
  *
- * Columns are sorted by name. A shard begins with the offsets of its samples, so these are written
- * to a file of their own first.
+ * Columns are sorted by name. A shard begins with the offsets of its samples, so the samples are
+ * written to a file of their own first. Fields have these encodings:
  *
- *   images jpeg, or png where none is a JPEG   masks png   lists of them list[jpeg], list[png]
- *   texts str   lists of texts json   bytes bytes   i64 int   other scalars their dtype
- *   arrays ndarray:DTYPE:SHAPE, or ndarray:DTYPE
+ *   images           jpeg, or png if none is a JPEG
+ *   masks            png
+ *   lists of them    list[jpeg], list[png]
+ *   texts            str
+ *   lists of texts   json
+ *   bytes            bytes
+ *   i64              int
+ *   other scalars    their dtype
+ *   arrays           ndarray:DTYPE:SHAPE, or ndarray:DTYPE
  */
 #include "base/error.h"
 #include "base/little.h"

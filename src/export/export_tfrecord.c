@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_tfrecord: TFRecord files, whose records are tf.train.Example messages:
+ * export_tfrecord: writes TFRecord files, whose records are tf.train.Example messages:
  *
- *   images, masks, bytes, texts   bytes_list of one     lists of these   bytes_list of the items
- *   whole numbers                 int64_list            other numbers    float_list
+ *   images, masks, bytes, texts    bytes_list of one
+ *   lists of these                 bytes_list of the items
+ *   whole numbers                  int64_list
+ *   other numbers                  float_list
  *
- * An array is the list of its elements. Where its shape does not follow from the schema and its
- * length, the feature FIELD/shape has it. Features are in the order of the schema.
+ * An array is the list of its elements. If its shape does not follow from the schema and its
+ * length, the feature FIELD/shape holds it. Features are in the order of the schema.
  */
 #include "base/cast.h"
 #include "base/crc32c.h"

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_webdataset: plain tar shards (POSIX ustar, with a PAX header where a name needs one). Each
- * field is a member KEY.SUFFIX, whose last extension is the one by which webdataset decodes it:
+ * export_webdataset: writes plain tar shards (POSIX ustar, with a PAX header if a name needs one).
+ * Each field is a member KEY.SUFFIX. By the last extension of the suffix webdataset chooses how to
+ * decode it:
  *
- *   images jpg or png, masks png   scalars of whole numbers cls   other scalars, lists of texts
- * json texts txt   arrays, and scalars of uint64, npy   bytes bin
+ *   images                           jpg or png
+ *   masks                            png
+ *   scalars of whole numbers         cls
+ *   other scalars, lists of texts    json
+ *   texts                            txt
+ *   arrays, scalars of uint64        npy
+ *   bytes                            bin
  *
  * The suffix is FIELD.EXTENSION, or FIELD alone if its own last extension decodes in the same way:
- * the field cls is KEY.cls. Members have mode 0644, time 0 and no owner, so that equal data gives
+ * the field cls is KEY.cls. Members have mode 0644, time 0 and no owner, so that equal data give
  * equal files.
  */
 #include "base/error.h"

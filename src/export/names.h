@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names: paths of files made of texts in a data set, which may be anything. Pure, except for the
- * memory of what is appended.
+ * names: makes paths of files from texts in a data set, which may be anything. Pure, except for the
+ * memory that it appends to.
  *
- * Parts of a path are separated by slashes; empty ones are dropped. Control characters, and what a
- * part must not be ("." and ".."), are escaped as % and two hex digits; so is a % before two hex
- * digits, so that different texts stay different. The path stays below the directory that it is
- * used in.
+ * Slashes separate the parts of a path; empty parts are dropped. Control characters and the parts
+ * "." and ".." are escaped as % and two hex digits. A % before two hex digits is escaped, too, so
+ * that different texts stay different. The path stays below the directory in which it is used.
  */
 #ifndef PSTK_EXPORT_NAMES_H
 #define PSTK_EXPORT_NAMES_H

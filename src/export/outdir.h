@@ -2,12 +2,14 @@
 /*
  * outdir: the directory of an export while it is being written. One thread.
  *
- * It is `.tmp-NAME` next to the path NAME that it gets by the commit, and locked (flock) until
- * close. Its file penstock-export.json marks it as an export: not yet complete, or complete with a
- * digest of the names and sizes of all other files, except indexes that readers made since. So the
- * next export removes what a killed one left, and replaces a finished one only if nobody added or
- * changed a file in it. Neither a directory without that mark nor what symbolic links lead to is
- * ever removed.
+ * It is `.tmp-NAME`, next to the path NAME that the commit gives it, and locked (flock) until
+ * close. Its file penstock-export.json, the mark, states that it is an export: either incomplete,
+ * or complete with a digest of the names and sizes of all other files, except indexes that readers
+ * made later.
+ *
+ * The next export therefore removes the files of a killed one. It replaces a finished one only if
+ * nobody added or changed a file in it. A directory without the mark is never removed, nor is the
+ * target of a symbolic link.
  */
 #ifndef PSTK_EXPORT_OUTDIR_H
 #define PSTK_EXPORT_OUTDIR_H

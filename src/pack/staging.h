@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * staging: the directory of a data set while it is being written. Used by writer and merge.
+ * staging: the directory of a data set while writer or merge writes it. One thread.
  *
  * A file is created as `.tmp-NAME`, synced, and renamed to NAME. `manifest.json` comes last;
- * without it there is no data set. A journal (journal.h) lists the files being made and those of
- * the data set being replaced. After a kill, the next staging of the same directory removes the
- * files that the journal lists, except those of the manifest there, if any. It refuses a directory
- * that holds other files but no data set. It locks the directory (flock) from open to close. On a
- * file system without locks a journal may belong to a writer at work, so nothing is removed and
- * open fails. One thread.
+ * without it there is no data set. A journal (journal.h) lists the files being made and the files
+ * of the data set being replaced. After a kill, the next staging of the same directory removes the
+ * files in the journal, except files that an existing manifest lists. It refuses a directory that
+ * holds other files but no data set.
+ *
+ * It locks the directory (flock) from open to close. On a file system without locks a journal may
+ * belong to a writer at work, so nothing is removed and open fails.
  */
 #ifndef PSTK_STAGING_H
 #define PSTK_STAGING_H
@@ -76,8 +77,8 @@ int pstk__staging_publish(struct pstk__staging *staging, const char *name, int *
 /* Create, write and publish a whole file. */
 int pstk__staging_put(struct pstk__staging *staging, const char *name, const void *data,
                       uint64_t size, struct pstk_error *err);
-/* Hard-link the file `from` as `name`, or copy it where linking is refused. EEXIST, without a
- * message: the name is taken. */
+/* Hard-link the file `from` as `name`, or copy it if linking is refused. EEXIST, without a message:
+ * the name is taken. */
 int pstk__staging_link(struct pstk__staging *staging, const char *from, const char *name,
                        struct pstk_error *err);
 /* Sync the directory, write the manifest into its place, sync again, remove the files of the old

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * writer: packs records.
+ *
  *   add -> block -> (held until the dictionaries are trained) -> encode_pool: encoded by threads
  *       -> emitted in order -> shard_writer -> staging
  *
  * The caller's thread takes every decision (which records share a block, when to train, where a
  * shard ends) from the records alone, so the written bytes do not depend on the number of threads.
- * All of this file runs on the caller's thread, also emit_block; the pool's threads see only
- * blocks.
+ * All functions of this file run on the caller's thread, also emit_block; the pool's threads see
+ * only blocks.
  */
 #include "pack/block.h"
 #include "base/crc32c.h"

@@ -17,8 +17,8 @@
 #define TAG_VARINT 0x08 /* field 1: varint */
 #define TAG_FLOAT 0x0d  /* field 1: four bytes */
 
-/* The deepest nesting of groups, about as deep as protobuf's parsers accept; those count messages,
- * too. */
+/* The maximum nesting of groups, about as deep as protobuf's parsers accept; those also count
+ * messages. */
 #define MAX_GROUPS 100
 
 #define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feature: tf.train.Example as protobuf codes it: the features of its map, and the values of one.
- * Pure; reads in place. Fields may be in any order, and unknown ones are skipped, groups too, but
- * those of a list. Several Features of an Example are one, with the entries of all; of entries with
- * one key the last counts, which is left to the caller. Any other message that states one of these
- * fields twice is refused, as is field 2 of an Example: it makes the record a
- * tf.train.SequenceExample.
+ * feature: reads a tf.train.Example as protobuf codes it: the features of its map, and the values
+ * of a feature. Pure; reads in place.
+ *
+ * Fields may be in any order. Unknown fields, also groups, are skipped, except in a list. Several
+ * Features of an Example count as one with all entries. If several entries have the same key, the
+ * last one counts; the caller ensures this. Any other message that has one of these fields
+ * twice is refused. So is field 2 of an Example, which makes the record a tf.train.SequenceExample.
  *
  *   Example   (0a size Features)*
  *   Features  (0a size Entry)*

@@ -67,7 +67,7 @@ struct pstk__record {
     uint32_t file;                              /* number of that file */
     const struct pstk__field_file *field_files; /* by field, borrowed; NULL: all fields lie in
                                                    `shard` */
-    uint32_t accepts_damaged; /* 1: images decode as Pillow loads them, even where it guesses */
+    uint32_t accepts_damaged; /* 1: images decode as Pillow loads them, even if it guesses */
     uint32_t n_fields;
     struct pstk__field_view fields[PSTK_MAX_FIELDS];
 };
