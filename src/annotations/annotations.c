@@ -25,7 +25,7 @@ int pstk__annotations_no_memory(struct pstk_error *err)
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the annotations");
 }
 
-/* Double the list if it is full: its capacity is the next power of two. Returns 0 or -1. */
+/* Double the list if its n elements fill it: its capacity is a power of two. Returns 0 or -1. */
 static int grow(void **list, uint64_t n, size_t size)
 {
     if (n & (n - 1))

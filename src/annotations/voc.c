@@ -134,9 +134,9 @@ static int is_folder(DIR *dir, const struct dirent *entry)
     return fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Add to *n the files with one of the suffixes in a folder of the data set, except those of the
- * stems, and all such files in its subfolders. The count is for a warning, so a folder that cannot
- * be read, such as lost+found, counts as empty. */
+/* Add to *n the files of a folder of the data set that have one of the suffixes. Files of the stems
+ * do not count, except in subfolders. The count is for a warning, so a folder that cannot be read,
+ * such as lost+found, counts as empty. */
 static void count_left(const struct pstk_annotations *a, const char *folder,
                        const char *const *suffixes, uint32_t depth, uint64_t *n)
 {

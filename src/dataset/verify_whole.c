@@ -167,7 +167,8 @@ int pstk__verify_hash(const struct pstk__verify_whole *whole, uint32_t number,
 
 /* ---- a file whose copy is read --------------------------------------------------------------- */
 
-/* Receive progress from the store's check; samples are counted when it ends. */
+/* Ask the sink during the store's check whether to stop; samples are counted when the check ends.
+ */
 static int is_ended(void *user, uint64_t n)
 {
     const struct pstk__map_sink *sink = user;

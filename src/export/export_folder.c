@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * export_folder: writes image files. A file's path is its sample's key, the path that packing a
- * folder of images stores, or the sample's number if there is no key field. If the data set has
- * class names, and the path does not begin with the name of the sample's class, that is put before
- * it as a folder.
+ * folder of images stores, or the sample's number if there is no key field. The class's name is put
+ * before it as a folder if the data set has class names and the path does not begin with it.
  *
  * A path that cannot be used is changed. Two kinds of parts are escaped: a part that begins with a
  * dot, which readers of folders skip, and a folder named as a file of the export. A file gets its

@@ -200,8 +200,8 @@ static int check_number(const struct adding *adding, struct pstk_error *err)
 /* ---- adding
  * -------------------------------------------------------------------------------------- */
 
-/* Return 1 if the directory has an entry with the name of a file of this column, or if a column of
- * the manifest has these file names. */
+/* Return 1 if a file name of this column is taken: the directory has it, or a column of the
+ * manifest has these files. */
 static int is_taken(const struct adding *adding, const struct pstk__manifest_column *column)
 {
     const struct pstk__manifest *m = &adding->manifest;
