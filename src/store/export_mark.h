@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_mark: the file at the top of a folder that was exported. Who lists the folder's files
- * passes it over. */
+/* export_mark: the file at the top of an exported folder. Code that lists the folder's files skips
+ * it. */
 #ifndef PSTK_EXPORT_MARK_H
 #define PSTK_EXPORT_MARK_H
 

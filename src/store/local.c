@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files by their paths, read with pread. */
+/* Local and mounted files, opened by path and read with pread. */
 #include "store/store.h"
 
 #include "base/file.h"
@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_FOLLOWED 256 /* entries that may be folders: a look at each takes some microseconds */
+#define MAX_FOLLOWED                                                                               \
+    256 /* max entries of unknown type that are checked with stat: each takes some microseconds */
 
 static int local_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
 {
@@ -74,7 +75,8 @@ static int local_list(const struct pstk__store *store, const char *path, pstk__s
     return rc;
 }
 
-/* 1: the entry is a folder. At most *n_left of those that do not say so are looked at. */
+/* 1: the entry is a folder. Where the directory gives no type, checks at most *n_left entries with
+ * stat. */
 static int is_folder(int directory, const struct dirent *entry, uint32_t *n_left)
 {
     struct stat st;

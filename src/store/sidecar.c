@@ -54,7 +54,7 @@ int pstk__sidecar_open(struct pstk__sidecar *file, const char *what, int dir, co
 {
     *file = (struct pstk__sidecar){.what = what, .fd = -1, .dir = dir};
     const int n = snprintf(file->path, sizeof file->path, "%s", path);
-    /* A name of its own: where files cannot be locked, several processes may write at once. */
+    /* The random name keeps several writers apart where files cannot be locked. */
     const int m = snprintf(file->temporary, sizeof file->temporary,
                            "%s" PSTK__SIDECAR_TEMPORARY "XXXXXX", pstk__sidecar_name(path));
     const int is_long =
@@ -87,7 +87,7 @@ int pstk__sidecar_write(struct pstk__sidecar *file, const void *bytes, uint64_t 
 
 int pstk__sidecar_publish(struct pstk__sidecar *file, struct pstk_error *err)
 {
-    /* As others may read the data, they may read this: a temporary file lets nobody. */
+    /* Let everybody read the file, as they may read the data: a temporary file is private. */
     if (fchmod(file->fd, 0644) < 0 || fsync(file->fd) < 0 ||
         renameat(file->dir, file->temporary, file->dir, pstk__sidecar_name(file->path)) < 0)
         return fail_write(file, errno, err);
@@ -98,7 +98,7 @@ int pstk__sidecar_publish(struct pstk__sidecar *file, struct pstk_error *err)
 void pstk__sidecar_close(struct pstk__sidecar *file)
 {
     if (file->temporary[0])
-        unlinkat(file->dir, file->temporary, 0); /* what stays wastes room alone */
+        unlinkat(file->dir, file->temporary, 0); /* a file that stays only wastes room */
     if (file->fd >= 0)
         close(file->fd);
     file->temporary[0] = 0;
@@ -116,7 +116,7 @@ int pstk__sidecar_is_left(const struct stat *st, int64_t seconds)
     return st->st_mtim.tv_sec + seconds < time(NULL);
 }
 
-/* 1: the name of a temporary file of one whose name ends so. */
+/* 1: the name is that of a temporary file whose final name ends in `ending`. */
 static int is_temporary(const char *name, const char *ending)
 {
     const char *at = strstr(name, PSTK__SIDECAR_TEMPORARY);
@@ -133,7 +133,7 @@ void pstk__sidecar_remove_left(int dir, const char *ending, int64_t seconds)
         if (is_temporary(entry->d_name, ending) &&
             fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             pstk__sidecar_is_left(&st, seconds))
-            unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
+            unlinkat(dir, entry->d_name, 0); /* a file that stays only wastes room */
     if (folder)
         closedir(folder);
 }
@@ -155,8 +155,7 @@ int pstk__sidecar_make_cache(const char *path)
     if (slash && slash != parent) {
         *slash = 0;
         above = pstk__sidecar_make_folder(parent, 0700);
-        if (above < 0 && above != -EACCES &&
-            above != -EROFS) /* else it may be there all the same */
+        if (above < 0 && above != -EACCES && above != -EROFS) /* it may exist and be read-only */
             return above;
     }
     const int r = pstk__sidecar_make_folder(path, 0777);

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Linux reads at most 0x7ffff000 bytes at once. */
+/* max bytes of one read: Linux reads at most 0x7ffff000 */
 #define READ_MAX (1u << 30)
 
 const struct pstk__store *pstk__store_of(const char *path)
 {
-    (void)path; /* one store: every path is a file's */
+    (void)path; /* one store: every path is a local file's */
     return &pstk__store_local;
 }
 
@@ -110,7 +110,7 @@ int pstk__store_fail_open(const struct pstk__store *store, int native, int stage
                : pstk__fail_errno(err, native, stage, "cannot open %s", what);
 }
 
-/* Everything between opening and closing. */
+/* Load the bytes of an opened file. */
 static int load(const struct pstk__file *file, const char *path, uint64_t max_size, void **bytes,
                 uint64_t *size, struct pstk_error *err)
 {
@@ -132,7 +132,7 @@ static int load(const struct pstk__file *file, const char *path, uint64_t max_si
         free(buffer);
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", path);
     }
-    /* A file that shrank meanwhile gives fewer bytes: its checksum shows it. */
+    /* A file that shrank meanwhile gives fewer bytes, and its checksum shows it. */
     *bytes = buffer;
     *size = (uint64_t)n;
     return 0;

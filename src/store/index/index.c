@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define FILE_WORDS 7 /* of 8 bytes, of a file in the description; its widths follow */
+#define FILE_WORDS 7 /* words of 8 bytes for a file in the description; its widths follow */
 
 /* ---- digest ---------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ void pstk__index_digest(uint64_t digest[2], const void *bytes, uint64_t size)
 
 /* ---- the description ------------------------------------------------------------------------- */
 
-/* Bytes being read; `is_short` once more were asked for than there are. */
+/* A cursor over bytes. `is_short` is set once a read asks for more bytes than are left. */
 struct cursor {
     const uint8_t *at, *end;
     int is_short;
@@ -83,7 +83,7 @@ static int read_file(struct pstk__index *index, struct pstk__index_file *file, u
     return 0;
 }
 
-/* Texts, each with its 0, of so many bytes in all. */
+/* Read n texts, each with its 0, after the number of their bytes. */
 static int read_texts(struct pstk__texts *texts, uint64_t n, struct cursor *cursor)
 {
     const uint64_t size = take64(cursor);
@@ -103,8 +103,8 @@ static int read_texts(struct pstk__texts *texts, uint64_t n, struct cursor *curs
     return at == end ? 0 : PSTK_EBADMSG;
 }
 
-/* What readers make room for is no larger than a format may find: an index may be anybody's. Facts
- * are the format's to check. */
+/* 1: the numbers by which readers allocate are within the limits of a scan. Anybody may have
+ * written the index. Each format checks its facts itself. */
 static int found_is_bounded(const struct pstk__inferred_schema *found)
 {
     for (uint32_t i = 0; i < found->n_fields; i++) {
@@ -129,7 +129,7 @@ static int read_found(struct pstk__inferred_schema *found, struct cursor *cursor
     return cursor->is_short || !found_is_bounded(found) ? PSTK_EBADMSG : 0;
 }
 
-/* Read the description, whose CRC was checked. */
+/* Read the description, whose CRC the caller has checked. */
 static int read_tail(struct pstk__index *index, const uint8_t *header, const uint8_t *tail,
                      uint64_t size)
 {
@@ -154,7 +154,7 @@ static int read_tail(struct pstk__index *index, const uint8_t *header, const uin
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* NULL, or why the header is not that of an index of the key. */
+/* Return why the header is not that of an index with this key, or NULL. */
 static const char *header_wrong(const uint8_t *header, const uint64_t key[2], uint64_t size)
 {
     static const char *const wrong[] = {
@@ -283,8 +283,8 @@ const char *pstk__index_differs(const struct pstk__index *index, const struct ps
     return NULL;
 }
 
-/* The last file whose first sample id is at most `id`: files without records have that of the next
- * one, and come before it. */
+/* Find the last file whose first sample id is at most `id`. A file without records has the first id
+ * of the next file and comes before it. */
 uint32_t pstk__index_find(const struct pstk__index *index, uint64_t id)
 {
     uint32_t low = 0, n = index->n_files;

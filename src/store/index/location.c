@@ -23,8 +23,8 @@ static int is_reachable(int fd)
            again.st_dev == st.st_dev;
 }
 
-/* An index may be removed or replaced at any time (`penstock cache --clear`): an open one keeps the
- * file that was checked and read. Without /proc it is opened by its name whenever it is read. */
+/* Keep the descriptor of the file that was checked and read: `penstock cache --clear` may remove or
+ * replace the index at any time. Without /proc, readers open it by name each time. */
 static void hold(struct pstk__index *index)
 {
     const int fd = index->held - 1;
@@ -34,7 +34,7 @@ static void hold(struct pstk__index *index)
     index->held = 0;
 }
 
-/* As pstk__index_open, of a file that has a name: it can be read at once. */
+/* As pstk__index_open, for a file that has a name, so it can be read even without /proc. */
 static int open_index(struct pstk__index **out, const char *path, int fd, const uint64_t key[2],
                       struct pstk_error *err)
 {
@@ -44,7 +44,8 @@ static int open_index(struct pstk__index **out, const char *path, int fd, const 
     return r;
 }
 
-/* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
+/* Open the index at a spot. 1: *out is an index that fits; 0: there is none, or it is old or
+ * damaged. */
 static int open_spot(struct pstk__index **out, const struct pstk__index_location *location,
                      const struct pstk__index_work *work, const struct pstk__index_spot *spot)
 {
@@ -69,7 +70,7 @@ static int open_spot(struct pstk__index **out, const struct pstk__index_location
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Reports to the caller, and to those who wait. */
+/* Passes progress to the caller, and to the processes that wait. */
 struct reporter {
     const struct pstk__index_watch *watch;
     struct pstk__index_lock *lock;
@@ -95,16 +96,16 @@ int pstk__index_build_result(const struct pstk__index_build *build, int r)
     return build->code < 0 ? build->code : r;
 }
 
-/* Where an index is asked for, and how it went at the last spot. */
+/* A request for an index, and the result at the last spot. */
 struct attempt {
     const struct pstk__index_location *location;
     const struct pstk__index_work *work;
-    int is_refused; /* 1: at another spot it may be made */
+    int is_refused; /* 1: another spot may be tried */
     struct pstk__index_refusal refusal;
     struct pstk_error *err;
 };
 
-/* Build, and open the file that was written. */
+/* Build an index, and open the file that was written. */
 static int build(struct pstk__index **out, struct attempt *attempt,
                  const struct pstk__index_wait *at, struct pstk__index_lock *lock)
 {
@@ -127,7 +128,7 @@ static int build(struct pstk__index **out, struct attempt *attempt,
     return r < 0 ? r : open_index(out, at->spot->index, fd, attempt->location->key, attempt->err);
 }
 
-/* Build at a spot, or take the index that another process has built there meanwhile. 1: refused. */
+/* Build at a spot, or open the index that another process has built there meanwhile. 1: refused. */
 static int build_alone(struct pstk__index **out, struct attempt *attempt,
                        const struct pstk__index_wait *at)
 {
@@ -145,7 +146,7 @@ static int build_alone(struct pstk__index **out, struct attempt *attempt,
     return r;
 }
 
-/* The same, where the folder may not be for writing. */
+/* As build_alone, but the folder of the spot may be read-only: that counts as refused. */
 static int build_at(struct pstk__index **out, struct attempt *attempt, int in_cache,
                     const struct pstk__index_spot *spot)
 {
@@ -163,7 +164,8 @@ static int build_at(struct pstk__index **out, struct attempt *attempt, int in_ca
     return r;
 }
 
-/* why: why it was not made next to the data, where that is known; or NULL. */
+/* Fail because no folder can take the index. why: the reason at the data's folder, if known, or
+ * NULL. */
 static int fail_nowhere(const struct pstk__index_location *location, int native, const char *why,
                         struct pstk_error *err)
 {
@@ -192,7 +194,7 @@ static int fail_nowhere(const struct pstk__index_location *location, int native,
         if (r != PSTK_ENOENT)
             return r;
         if (err)
-            err->code = PSTK_EINVAL; /* the data is there: the folder is a wrong setting */
+            err->code = PSTK_EINVAL; /* the data exists: the folder for caches is set wrongly */
         return PSTK_EINVAL;
     }
     return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
@@ -201,7 +203,8 @@ static int fail_nowhere(const struct pstk__index_location *location, int native,
                             what, location->data, because);
 }
 
-/* Where the index may lie: next to the data, then in the folder for caches. Returns how many. */
+/* List the spots of an index: next to the data, then in the folder for caches. Returns their
+ * number. */
 static int spots_of(const struct pstk__index_location *location, struct pstk__index_spot spots[2],
                     struct pstk_error *err)
 {
@@ -213,7 +216,7 @@ static int spots_of(const struct pstk__index_location *location, struct pstk__in
     return n;
 }
 
-/* An opened index knows the folder of its data. */
+/* Set the folder of the data in an opened index. */
 static int set_location(struct pstk__index **out, const struct pstk__index_location *location,
                         int r, struct pstk_error *err)
 {
@@ -268,7 +271,7 @@ int pstk__index_get(struct pstk__index **out, const struct pstk__index_location 
     return set_location(out, location, get(out, location, work, err), err);
 }
 
-/* Fail at open: a read of a page would. */
+/* Fail at open, because reads of pages would fail. */
 static int fail_unreachable(const struct pstk__index_location *location, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -277,7 +280,7 @@ static int fail_unreachable(const struct pstk__index_location *location, struct 
                       pstk__index_what(location), location->data);
 }
 
-/* No lock is taken: nobody else sees the file. */
+/* Build without a lock: nobody else sees the file. */
 static int build_nameless(struct pstk__index **out, struct attempt *attempt, int dir,
                           const struct pstk__index_spot *spot)
 {
@@ -315,7 +318,8 @@ int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_
     const char *why = NULL;
     *out = NULL;
     const int n = spots_of(location, spots, err);
-    for (int i = n - 1; i >= 0; i--) { /* the folder for caches first: data is only looked at */
+    for (int i = n - 1; i >= 0;
+         i--) { /* the folder for caches first: the file should not lie next to the data */
         const int dir = pstk__index_spot_open(location, i, &spots[i], &attempt.refusal);
         if (dir < 0) {
             native = attempt.refusal.native;

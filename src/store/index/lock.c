@@ -17,15 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANNOUNCE_NS 1000000000 /* a wait that is shorter is not worth a line */
+#define ANNOUNCE_NS 1000000000 /* ns of a wait before it is announced */
 #define MISPLACED                                                                                  \
     5 /* locks taken of files that have lost their names, before going on without one */
 #define HOLDER_SIZE 128 /* bytes of the text that names the holder, with its 0 */
 
-/* The file: what was done, of what; then who does it. */
+/* Layout of the lock's file: work done, work in total, name of the holder. */
 enum { DONE = 0, TOTAL = 8, HOLDER = 16, FILE_SIZE = HOLDER + HOLDER_SIZE };
 
-/* The builder as the file of its lock shows it. Compared byte by byte. */
+/* The builder, as the file of its lock shows it. Compared byte by byte. */
 struct look {
     uint64_t n_done, n_total;
     uint64_t inode;
@@ -35,7 +35,7 @@ struct look {
 
 /* ---- the holder ------------------------------------------------------------------------------ */
 
-/* Name nobody. A failure is no harm: the next holder writes its own name all the same. */
+/* Remove the holder's name. A failure does no harm: the next holder writes its own name. */
 static int clear(int fd)
 {
     return ftruncate(fd, 0);
@@ -48,7 +48,7 @@ static void write_holder(int fd)
     if (gethostname(host, sizeof host - 1) < 0 || !host[0])
         snprintf(host, sizeof host, "unknown");
     snprintf((char *)bytes + HOLDER, HOLDER_SIZE, "process %ld on host %s", (long)getpid(), host);
-    /* Advice alone: those who wait name no process where the disk refuses it. */
+    /* A failure is ignored: the name is advice for the processes that wait. */
     if (pstk__file_pwrite(fd, bytes, sizeof bytes, 0) != 0)
         clear(fd);
 }
@@ -77,7 +77,8 @@ static int is_finishing(const struct look *look)
     return look->n_total == UINT64_MAX;
 }
 
-/* Texts of other processes: only letters that a terminal may be given. */
+/* Copy the holder's name, up to the first byte that is not printable ASCII: another process wrote
+ * it. */
 static void read_holder(char to[HOLDER_SIZE], const uint8_t *bytes)
 {
     size_t n = 0;
@@ -102,7 +103,7 @@ static void look_at_builder(int fd, const struct stat *st, struct look *look)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A wait, from its first look on. */
+/* A wait, from its first check on. */
 struct waiting {
     const struct pstk__index_wait *for_what;
     uint64_t begin_ns;
@@ -137,7 +138,7 @@ static void announce(struct waiting *waiting)
     wait->watch->on_wait(wait->watch->user, text);
 }
 
-/* Look at the builder, and sleep a little. 0: try again; <0. */
+/* Check the builder, and sleep a little. 0: try again; <0. */
 static int wait_a_little(struct waiting *waiting, const struct look *look, struct pstk_error *err)
 {
     const struct pstk__index_wait *wait = waiting->for_what;
@@ -161,8 +162,8 @@ static int wait_a_little(struct waiting *waiting, const struct look *look, struc
 
 /* ---- taking it ------------------------------------------------------------------------------- */
 
-/* Open the file, made if it is missing. It may be anybody's: notes are written only into a file
- * that has no other name. The descriptor, or -1. */
+/* Open the lock's file, and make it if it is missing. Its owner may be anybody, so only a file
+ * without other names is used. Returns the descriptor, or -1. */
 static int open_file(const struct pstk__index_wait *wait, struct stat *st,
                      struct pstk__index_refusal *refusal)
 {
@@ -181,7 +182,8 @@ static int open_file(const struct pstk__index_wait *wait, struct stat *st,
     return fd;
 }
 
-/* Of the file in its place: whoever can open it can lock it. What cannot be helped is only that. */
+/* Let only this user open the file in place: whoever can open it can lock it. A file that cannot be
+ * changed stays open to others. */
 static void close_to_others(int fd)
 {
     struct stat st;
@@ -190,8 +192,8 @@ static void close_to_others(int fd)
         (void)fchmod(fd, 0600);
 }
 
-/* 1: the file is this user's, also where the file system shows all files as those of another: it
- * then shows the folder so, which pstk__index_spot_open has accepted. */
+/* 1: the file is this user's. If a file system shows all files as another user's, it shows the
+ * folder so too, and pstk__index_spot_open has accepted that folder. */
 static int is_ours(const struct pstk__index_wait *wait, const struct stat *st)
 {
     struct stat folder;
@@ -199,7 +201,7 @@ static int is_ours(const struct pstk__index_wait *wait, const struct stat *st)
            (fstat(wait->dir, &folder) == 0 && folder.st_uid == st->st_uid);
 }
 
-/* 0: it is locked, or cannot be; a positive errno: it is not. */
+/* Try to lock. 0: locked, or the file system has no locks; a positive errno: not locked. */
 static int try_lock(struct pstk__index_lock *lock)
 {
     int r;
@@ -213,8 +215,9 @@ int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__inde
                           struct pstk__index_refusal *refusal, struct pstk_error *err)
 {
     struct waiting waiting = {.for_what = wait};
-    int n_misplaced = 0; /* a file system without steady inode numbers shows each file so */
-    for (;;) { /* opened anew each time: NFS then shows the time at which the builder wrote last */
+    int n_misplaced =
+        0;     /* file systems without stable inode numbers make each file look misplaced */
+    for (;;) { /* open anew each time: only then NFS shows the time of the builder's last write */
         struct stat st;
         struct look look;
         *lock = (struct pstk__index_lock){.fd = open_file(wait, &st, refusal)};
@@ -254,7 +257,7 @@ void pstk__index_lock_release(struct pstk__index_lock *lock)
         return;
     if (lock->is_locked)
         clear(lock->fd);
-    flock(lock->fd, LOCK_UN); /* a child that was forked meanwhile has the lock, too */
+    flock(lock->fd, LOCK_UN); /* a child that was forked meanwhile shares the lock */
     close(lock->fd);
     lock->fd = -1;
 }

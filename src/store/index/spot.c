@@ -40,7 +40,7 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner)
     return user == geteuid() || user == 0 || user == data_owner;
 }
 
-/* As openat, again where a signal broke it off; without following a link. */
+/* As openat, but continues after signals and follows no link. */
 static int open_at(int dir, const char *name, int flags)
 {
     int fd;
@@ -50,12 +50,12 @@ static int open_at(int dir, const char *name, int flags)
     return fd;
 }
 
-/* Open the file, or -1 with *why. */
+/* Open the file. Returns the descriptor, or -1 with *why. */
 static int open_index(const struct pstk__index_spot *spot, const char **why)
 {
     struct stat st;
     if (lstat(spot->index, &st) < 0)
-        return -1; /* without a descriptor, which there may be none for */
+        return -1; /* needs no descriptor: none may be left */
     const int dir = open_at(AT_FDCWD, spot->folder, O_PATH | O_DIRECTORY);
     if (dir < 0) {
         *why = errno == ENOTDIR || errno == ELOOP ? "its folder is a link" : "it cannot be read";
@@ -88,10 +88,9 @@ int pstk__index_spot_read(const struct pstk__index_location *location,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* 1: this user may make files in a folder of `owner`. Root may in that of the data's owner: in
- * containers everybody is root. An index in the folder of any other user would be read by nobody
- * else, might show that user what files say that only this one may read, and would keep the owner
- * of the data from making one. */
+/* 1: this user may make files in a folder of `owner`. Root also may in the data owner's folder: in
+ * containers everybody is root. An index in any other user's folder would be read by nobody else,
+ * might show that user private contents, and would keep the data's owner from making one. */
 static int is_for_writing(uid_t owner, uid_t data_owner)
 {
     const uid_t user = geteuid();
@@ -111,8 +110,8 @@ int pstk__index_spot_open(const struct pstk__index_location *location, int in_ca
     if (lstat(spot->folder, &st) < 0) {
         if (!in_cache && !is_for_writing(around.st_uid, around.st_uid))
             return pstk__index_refuse(refusal, EACCES, "the folder is another user's");
-        /* What others can write to, `penstock cache --clear` does not touch, whatever the umask
-         * is. */
+        /* `penstock cache --clear` skips folders that others can write to, so the cache's folder
+         * gets 0755 whatever the umask is. */
         r = pstk__sidecar_make_folder(spot->folder, in_cache ? 0755 : 0777);
         is_made = r == 0;
     }
@@ -127,7 +126,7 @@ int pstk__index_spot_open(const struct pstk__index_location *location, int in_ca
     if (fstat(dir, &st) == 0 && is_for_writing(st.st_uid, around.st_uid))
         return dir;
     close(dir);
-    if (is_made) /* where root is another user, as on NFS; it stays if something lies in it */
+    if (is_made) /* root may be another user, as on NFS; rmdir fails if the folder has files */
         (void)rmdir(spot->folder);
     return pstk__index_refuse(refusal, EACCES, "its folder is another user's");
 }

@@ -4,11 +4,11 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 
-/* Bytes of a page's head: its CRC32C, the shard, the page's number, its rows, its least number of
- * column 0, zeros. */
+/* Head of a page: CRC32C, shard, number of the page, number of rows, smallest number of column 0,
+ * zeros. */
 enum { CRC = 0, SHARD = 4, PAGE = 8, N_ROWS = 12, BASE = 16, ZERO = 24 };
 
-#define SPARE 8 /* bytes after the last row: a number is read by 8 bytes */
+#define SPARE 8 /* bytes after the last row: numbers are read 8 bytes at a time */
 #define ROOM (PSTK__INDEX_TABLE_PAGE - PSTK__INDEX_TABLE_HEAD - SPARE)
 
 static uint8_t width_of(uint64_t number)
@@ -38,14 +38,14 @@ uint64_t pstk__index_table_n_pages(const struct pstk__index_table *table)
     return table->n_rows / table->per_page + (table->n_rows % table->per_page != 0);
 }
 
-/* Rows of a page. */
+/* Return the rows of a page. */
 static uint32_t rows_of(const struct pstk__index_table *table, uint64_t page)
 {
     const uint64_t left = table->n_rows - page * table->per_page;
     return left < table->per_page ? (uint32_t)left : table->per_page;
 }
 
-/* The least number of column 0 in a page. */
+/* Return the smallest number of column 0 in a page. */
 static uint64_t base_of(const struct pstk__index_table *table, uint64_t page, const uint64_t *rows)
 {
     const uint64_t *row = rows + page * table->per_page * table->n_columns;
@@ -55,7 +55,8 @@ static uint64_t base_of(const struct pstk__index_table *table, uint64_t page, co
     return base;
 }
 
-/* 1: with its width, column 0 holds the difference of every row from the least of its page. */
+/* 1: column 0 is wide enough for the difference of every row from the smallest number of its page.
+ */
 static int column_0_fits(const struct pstk__index_table *table, const uint64_t *rows)
 {
     const uint64_t n_pages = pstk__index_table_n_pages(table);

@@ -12,16 +12,16 @@
 
 struct pstk__index_writer {
     struct pstk__sidecar file;
-    uint64_t at; /* bytes written, with those that a failed write left out */
+    uint64_t at; /* bytes written; a failed write counts in full */
     uint64_t digest[2];
     uint32_t n_files, n_columns;
-    struct pstk__bytes files; /* of the description */
+    struct pstk__bytes files; /* files of the description */
     struct pstk__bytes names;
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Make room for `more` elements of `size` bytes after n; *max elements have room. */
+/* Make room for `more` elements of `size` bytes after n; *max: the capacity in elements. */
 static void *grown(void *old, uint64_t n, uint64_t more, uint64_t size, uint64_t *max)
 {
     uint64_t wanted = *max ? *max : 1024;
@@ -135,7 +135,7 @@ static int write_pages(struct pstk__index_writer *writer, const struct pstk__ind
     return r;
 }
 
-/* Append to the description what index.c's read_file reads. */
+/* Append a file to the description, as read_file in index.c reads it. */
 static void describe(struct pstk__index_writer *writer, const struct pstk__index_file *file)
 {
     const uint64_t words[] = {file->size,
@@ -180,7 +180,7 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
     return writer->files.failed || writer->names.failed ? fail_memory(writer, err) : 0;
 }
 
-/* Put the description together, in the order in which index.c's read_tail reads it. */
+/* Assemble the description, in the order in which read_tail in index.c reads it. */
 static void make_tail(struct pstk__index_writer *writer, const struct pstk__inferred_schema *found,
                       const struct pstk__texts *classes, struct pstk__bytes *tail)
 {
@@ -236,7 +236,7 @@ int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[
     else
         r = write_end(writer, key, &tail, classes ? classes->n : 0, err);
     pstk__bytes_free(&tail);
-    if (r == 0) { /* the caller's from now on */
+    if (r == 0) { /* the caller owns it from now on */
         *fd = writer->file.fd;
         writer->file.fd = -1;
     }
