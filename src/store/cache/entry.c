@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Together with the places above: the texts of any key that fits have room. */
+/* With the positions above: the texts of any key that fits have room. */
 _Static_assert(PSTK__CH_TEXT + PSTK__CACHE_MAX_PATH + PSTK__CACHE_MAX_MADE <= PSTK__CACHE_HEADER,
                "the texts of a key fit into a header");
 
@@ -34,7 +34,7 @@ static void digest_word(uint64_t digest[2], uint64_t word)
         digest[lane] = pstk__mix64((digest[lane] + lane) * 0x9e3779b97f4a7c15u + word + lane);
 }
 
-/* The length ends a text: "ab", "c" is not "a", "bc". */
+/* Add a text and its length, so that "ab", "c" differs from "a", "bc". */
 static void digest_text(uint64_t digest[2], const char *text)
 {
     const size_t size = strlen(text);

@@ -23,11 +23,11 @@
 #define PSTK__CACHE_HEADER 8192
 #define PSTK__CACHE_BLOCK 4096
 #define PSTK__CACHE_MAX_SIZE (UINT64_C(1) << 60) /* bytes of an entry's data */
-#define PSTK__CACHE_MAX_PATH 4096                /* bytes of a key's path, its 0 included */
-#define PSTK__CACHE_MAX_MADE 256                 /* and of `made` */
+#define PSTK__CACHE_MAX_PATH 4096                /* max bytes of a key's path, its 0 included */
+#define PSTK__CACHE_MAX_MADE 256                 /* max bytes of `made`, its 0 included */
 #define PSTK__CACHE_NAME 33                      /* bytes of an entry's name: 32 digits, 0 */
 
-/* Places in the header after those of every sidecar. */
+/* Positions in the header, after those of every sidecar. */
 enum {
     PSTK__CH_SIZE = PSTK__SIDECAR_OWN,
     PSTK__CH_FILE_SIZE = 24,
@@ -41,8 +41,8 @@ enum {
 };
 
 struct pstk__cache_header {
-    struct pstk__cache_key key; /* its texts lie in the bytes of the header */
-    uint64_t size;              /* of the data */
+    struct pstk__cache_key key; /* key, whose texts lie in the bytes of the header */
+    uint64_t size;              /* bytes of the data */
     uint32_t table_crc;
 };
 
@@ -50,21 +50,21 @@ struct pstk__cache_header {
 int pstk__cache_key_fits(const struct pstk__cache_key *key);
 int pstk__cache_key_equal(const struct pstk__cache_key *a, const struct pstk__cache_key *b);
 void pstk__cache_key_digest(const struct pstk__cache_key *key, uint64_t digest[2]);
-/* The name of its file. Two keys may have one name: the header decides. */
+/* Write the name of the key's file. Two keys may have one name: the header decides. */
 void pstk__cache_key_name(const struct pstk__cache_key *key, char name[PSTK__CACHE_NAME]);
 
-/* Of `size` bytes of data, at most PSTK__CACHE_MAX_SIZE: blocks, where their CRCs begin in the
- * file, and the bytes of the file. */
+/* Layout of an entry with `size` <= PSTK__CACHE_MAX_SIZE bytes of data: number of blocks, begin of
+ * their CRCs in the file, and bytes of the file. */
 uint64_t pstk__cache_n_blocks(uint64_t size);
 uint64_t pstk__cache_table_at(uint64_t size);
 uint64_t pstk__cache_file_size(uint64_t size);
-/* What the CRC of a block is continued from. */
+/* Return the number from which the CRC of a block continues. */
 uint32_t pstk__cache_block_seed(uint64_t block);
 
-/* The key fits, size <= PSTK__CACHE_MAX_SIZE. */
+/* Write a header. The key must fit, and size <= PSTK__CACHE_MAX_SIZE. */
 void pstk__cache_header_encode(const struct pstk__cache_header *header,
                                uint8_t bytes[PSTK__CACHE_HEADER]);
-/* Read the header of a file of file_size bytes. 0; -EBADMSG: it is damaged, or is not one. */
+/* Read the header of a file of file_size bytes. 0; -EBADMSG: it is damaged, or is no header. */
 int pstk__cache_header_parse(struct pstk__cache_header *header,
                              const uint8_t bytes[PSTK__CACHE_HEADER], uint64_t file_size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that are found, and reading them. Nothing here allocates. */
+/* Finds entries and reads them. Never allocates. */
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/little.h"
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AT_ONCE 512   /* blocks of one read: 2 MiB */
-#define USED_AGAIN 60 /* seconds until an entry is marked as used once more */
+#define AT_ONCE 512   /* max blocks of one read: 2 MiB */
+#define USED_AGAIN 60 /* seconds until an entry is marked as used again */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static int descriptor_of(const struct pstk__file *file)
     return (int)(intptr_t)file->state;
 }
 
-/* Read all of the parts, which lie end to end in the file. 0, -EBADMSG where it ends, or a
+/* Read all parts, which lie end to end in the file. 0, -EBADMSG at the end of the file, or a
  * negative errno. Changes parts. */
 static int read_parts(int fd, struct iovec parts[3], uint64_t offset)
 {
@@ -35,7 +35,8 @@ static int read_parts(int fd, struct iovec parts[3], uint64_t offset)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return n < 0 ? -errno : -EBADMSG; /* an entry's file does not shrink */
+            return n < 0 ? -errno
+                         : -EBADMSG; /* a file that ends is damaged: entries never shrink */
         offset += (uint64_t)n;
         for (size_t left = (size_t)n; left > 0;) {
             const size_t part = left < parts[i].iov_len ? left : parts[i].iov_len;
@@ -48,7 +49,7 @@ static int read_parts(int fd, struct iovec parts[3], uint64_t offset)
     return 0;
 }
 
-/* Continue a CRC over the bytes [begin, end) of the parts' bytes end to end. */
+/* Continue a CRC over the bytes [begin, end) of the concatenated parts. */
 static uint32_t crc_of(uint32_t crc, const struct iovec parts[3], uint64_t begin, uint64_t end)
 {
     for (int i = 0; i < 3; i++) {
@@ -62,8 +63,8 @@ static uint32_t crc_of(uint32_t crc, const struct iovec parts[3], uint64_t begin
     return crc;
 }
 
-/* Read `size` > 0 bytes at offset, which lie in at most AT_ONCE blocks. The rest of the first and
- * of the last block is read next to them, for their CRCs. 0 or a negative errno. */
+/* Read `size` > 0 bytes at offset, which lie in at most AT_ONCE blocks. Also reads the rest of the
+ * first and of the last block, for their CRCs. 0 or a negative errno. */
 static int read_blocks(int fd, uint64_t extent, void *buffer, uint64_t size, uint64_t offset)
 {
     uint8_t before[PSTK__CACHE_BLOCK], after[PSTK__CACHE_BLOCK], crcs[4 * AT_ONCE];
@@ -101,14 +102,14 @@ static int64_t entry_read_at(const struct pstk__file *file, void *buffer, uint64
         const uint64_t part = size - done < room ? size - done : room;
         const int r = read_blocks(descriptor_of(file), extent, (char *)buffer + done, part, at);
         if (r < 0)
-            return done ? (int64_t)done : r; /* the next read finds it again */
+            return done ? (int64_t)done : r; /* the next read meets the error again */
         done += part;
     }
     return (int64_t)size;
 }
 
-/* The time is that of the file that the entry was made of: that of its own file is when it was
- * used last. */
+/* Gives the time of the file that the entry was made of. The time of the entry's own file is that
+ * of its last use. */
 static int entry_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {
     uint8_t bytes[8];
@@ -129,7 +130,7 @@ static int entry_open(const struct pstk__store *store, struct pstk__file *file, 
 {
     (void)store, (void)path;
     *file = (struct pstk__file){.fd = -1};
-    return -ENOTSUP; /* entries have keys, no paths: pstk__cache_find opens them */
+    return -ENOTSUP; /* entries have keys instead of paths: pstk__cache_find opens them */
 }
 
 static const struct pstk__store entries = {
@@ -142,7 +143,7 @@ static const struct pstk__store entries = {
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* 1: the CRCs of the blocks are as they were written. */
+/* 1: the CRCs of the blocks are intact. */
 static int is_table_whole(int fd, const struct pstk__cache_header *header)
 {
     uint8_t bytes[4 * PSTK__CACHE_BLOCK];
@@ -161,7 +162,7 @@ static int is_table_whole(int fd, const struct pstk__cache_header *header)
 
 enum found { DAMAGED, OTHER, FOUND };
 
-/* Is the open file the entry of this key? *size: of its data. */
+/* Check whether the open file is the entry of this key. *size: bytes of its data. */
 static enum found look(int fd, const struct stat *st, const struct pstk__cache_key *key,
                        uint64_t *size)
 {
@@ -177,7 +178,8 @@ static enum found look(int fd, const struct stat *st, const struct pstk__cache_k
     return is_table_whole(fd, &header) ? FOUND : DAMAGED;
 }
 
-/* The time of change is when it was used last. What root keeps for all cannot be marked. */
+/* Set the file's time of change, which is the time of its last use. An entry of root's that all may
+ * read cannot be marked. */
 static void mark_used(int fd, const struct stat *st)
 {
     struct timespec now;
@@ -200,7 +202,7 @@ int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *ke
     const int fd =
         openat(cache->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        if (errno == ELOOP) /* a link: none of ours */
+        if (errno == ELOOP) /* a link is never an entry */
             pstk__cache_remove(cache, name, NULL, 0);
         return 0;
     }

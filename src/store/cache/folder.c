@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
-#define LOCK_SIZE 16       /* CRC32C of the rest, version, bytes of all files */
-#define NAP_NS 2000000     /* between two tries to lock */
-#define MANY 256           /* so many entries are not sorted anew for each one that comes */
-#define UNKNOWN UINT64_MAX /* bytes of a ledger */
+#define LOCK_SIZE 16       /* bytes: CRC32C of the rest, version, bytes of all files */
+#define NAP_NS 2000000     /* ns between two tries to lock */
+#define MANY 256           /* entries above which eviction frees some room ahead */
+#define UNKNOWN UINT64_MAX /* a ledger's bytes: must be counted */
 
 int pstk__cache_is_trusted(const struct stat *st)
 {
@@ -53,7 +53,7 @@ int pstk__cache_open_locked(const struct pstk__cache *cache, const char *name, s
     int native = fstat(fd, st) < 0 ? errno : 0;
     if (!native && (!S_ISREG(st->st_mode) || !pstk__cache_is_trusted(st)))
         native = EPERM;
-    /* An umask may leave a file that nobody can open again. */
+    /* A umask may leave a file that nobody can open again. */
     if (!native && (st->st_mode & 0600) != 0600 && fchmod(fd, 0600) < 0)
         native = errno;
     if (!native)
@@ -131,8 +131,9 @@ void pstk__cache_unlock(struct pstk__cache_ledger *ledger)
     if (ledger->fd < 0)
         return;
     if (pstk__cache_count(ledger) < 0 && ftruncate(ledger->fd, 0) < 0)
-        ledger->bytes = UNKNOWN; /* the old sum stays: what came was counted before */
-    flock(ledger->fd, LOCK_UN);  /* a forked child has the same lock */
+        ledger->bytes =
+            UNKNOWN; /* the old sum stays, which is not too low: additions were counted before */
+    flock(ledger->fd, LOCK_UN); /* a forked child shares the lock */
     close(ledger->fd);
     ledger->fd = -1;
 }
@@ -159,7 +160,7 @@ int pstk__cache_fail_lock(const struct pstk__cache *cache, int native, struct ps
 
 /* A complete entry. */
 struct item {
-    int64_t used_ns; /* when it was used last */
+    int64_t used_ns; /* time of its last use */
     uint64_t size;
     char name[PSTK__CACHE_NAME];
 };
@@ -167,7 +168,7 @@ struct item {
 struct items {
     struct item *of; /* owned */
     size_t n, max;
-    uint64_t bytes;     /* of all files, those being written as well */
+    uint64_t bytes;     /* bytes of all files, those being written included */
     uint64_t n_writing; /* files being written */
 };
 
@@ -181,7 +182,8 @@ static enum kind kind_of(const char *name)
     return name[digits] == 0 ? ENTRY : strcmp(name + digits, ".tmp") == 0 ? TEMPORARY : NO_FILE;
 }
 
-/* 1: a dead writer's: it is ours, and a writer that lives holds the lock of its file. */
+/* 1: the file is a dead writer's: it has the magic or zeros, and no living writer holds its lock.
+ */
 static int is_left(const struct pstk__cache *cache, const char *name)
 {
     const int fd = openat(cache->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -195,7 +197,7 @@ static int is_left(const struct pstk__cache *cache, const char *name)
     return is_ours;
 }
 
-/* Remove a file if it is an entry. 0; -ENOENT: it is another's, or is gone; or a negative errno. */
+/* Remove a file if it is an entry. 0; -ENOENT: it is foreign, or is gone; or a negative errno. */
 static int remove_entry(const struct pstk__cache *cache, const char *name)
 {
     const int fd =
@@ -227,7 +229,7 @@ static int keep_item(struct items *items, const char *name, const struct stat *s
 
 typedef int (*see_fn)(void *user, const char *name, enum kind kind, const struct stat *st);
 
-/* Call `see` for each file; a result below 0 ends it. 0 or a negative errno. */
+/* Call `see` for each file; a non-zero result ends it. 0, that result, or a negative errno. */
 static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
 {
     DIR *directory = pstk__file_list(cache->dir);
@@ -249,8 +251,8 @@ static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
     return r;
 }
 
-/* A see_fn: add up the times at which bytes of files were written that are being made, and count
- * those that are made. */
+/* A see_fn: add the time of the last write for a file that is being made, and 1 for a complete one.
+ */
 static int add_motion(void *user, const char *name, enum kind kind, const struct stat *st)
 {
     uint64_t *sum = user;
@@ -265,7 +267,7 @@ static int add_motion(void *user, const char *name, enum kind kind, const struct
 uint64_t pstk__cache_motion(struct pstk__cache *cache)
 {
     uint64_t sum = 0;
-    each_file(cache, add_motion, &sum); /* a folder that cannot be read is not in motion */
+    each_file(cache, add_motion, &sum); /* a folder that cannot be read counts as no motion */
     return sum;
 }
 
@@ -274,7 +276,7 @@ struct gathering {
     struct items items;
 };
 
-/* A see_fn: gather entries, remove what dead writers left. Under the lock. */
+/* A see_fn: gather the entries, and remove the files of dead writers. Under the lock. */
 static int gather(void *user, const char *name, enum kind kind, const struct stat *st)
 {
     struct gathering *gathering = user;
@@ -295,8 +297,8 @@ static int by_use(const void *a, const void *b)
                                     : strcmp(x->name, y->name);
 }
 
-/* Count all files; of entries, the one used least recently comes first. items->of is the caller's
- * to free, also after a failure. 0 or a negative errno. */
+/* Count all files, and sort the entries by use, the least recently used first. The caller frees
+ * items->of, also after a failure. 0 or a negative errno. */
 static int gather_all(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                       struct items *items)
 {
@@ -311,7 +313,7 @@ static int gather_all(const struct pstk__cache *cache, struct pstk__cache_ledger
     return 0;
 }
 
-/* Remove the first entries until there are at most max_bytes. Returns the bytes removed. */
+/* Remove entries in this order until at most max_bytes are left. Returns the bytes removed. */
 static uint64_t remove_items(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                              const struct items *items, uint64_t max_bytes)
 {
@@ -324,7 +326,7 @@ static uint64_t remove_items(const struct pstk__cache *cache, struct pstk__cache
     return removed;
 }
 
-/* No entry is left that could leave. EBUSY: until others have written theirs. */
+/* Fail because no entry can be evicted. EBUSY: others still write theirs, so try again later. */
 static int fail_full(const struct pstk__cache *cache, const struct pstk__cache_ledger *ledger,
                      const struct items *items, uint64_t bytes, struct pstk_error *err)
 {
@@ -349,7 +351,7 @@ int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_le
         return 0;
     struct items items = {0};
     const int r = gather_all(cache, ledger, &items);
-    /* Where there are many, a sixteenth leaves at once: else each that comes would sort all. */
+    /* With many entries, free a sixteenth ahead: otherwise each new entry would sort them all. */
     const uint64_t slack = items.n > MANY ? (max - bytes) / 16 : 0;
     if (r == 0 && ledger->bytes > max - bytes)
         remove_items(cache, ledger, &items, max - bytes - slack);
@@ -392,7 +394,7 @@ int pstk__cache_empty(const struct pstk__cache *cache, struct pstk__cache_ledger
     return r;
 }
 
-/* 1: a file lies at the name; where seen is not NULL, that one. *st: of it. */
+/* 1: a file has the name, and is `seen` unless that is NULL; *st: its description. */
 static int lies_there(const struct pstk__cache *cache, const char *name, const struct stat *seen,
                       struct stat *st)
 {
@@ -417,7 +419,7 @@ int pstk__cache_remove(const struct pstk__cache *cache, const char *name, const 
     return is_gone;
 }
 
-/* A see_fn. */
+/* A see_fn: add the file to a pstk__cache_sum. */
 static int sum_up(void *user, const char *name, enum kind kind, const struct stat *st)
 {
     struct pstk__cache_sum *sum = user;
@@ -435,27 +437,28 @@ int pstk__cache_survey(const struct pstk__cache *cache, struct pstk__cache_sum *
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Make the folder `path` for caches, and that of the entries in it, which only this user may look
- * into: what it holds may be secret. */
+/* Make the folder `path` for caches, and the folder of its entries. Only this user may list the
+ * latter, because the contents may be secret. */
 static int make_folders(const char *path, const char *entries)
 {
     const int r = pstk__sidecar_make_cache(path);
     return r < 0 ? r : pstk__sidecar_make_folder(entries, 0700);
 }
 
-/* Half of what the disk has for entries: free bytes, and those of the entries there are. */
+/* Return half of the disk's room for entries: of its free bytes and the bytes of the present
+ * entries. */
 static uint64_t auto_size(const struct pstk__cache *cache)
 {
     struct statvfs disk;
     struct pstk__cache_sum sum;
     const uint64_t taken = pstk__cache_survey(cache, &sum) < 0 ? 0 : sum.bytes;
     if (fstatvfs(cache->dir, &disk) < 0)
-        return 1; /* nothing fits: begin gives the reason */
+        return 1; /* nothing fits: begin fails with the reason */
     const uint64_t bytes = ((uint64_t)disk.f_bavail * disk.f_frsize + taken) / 2;
     return bytes ? bytes : 1;
 }
 
-/* Remove what killed writers left, if nobody is at it and the folder can be written to. */
+/* Remove the files of killed writers, if nobody holds the lock and the folder can be written to. */
 static void tidy(const struct pstk__cache *cache)
 {
     struct pstk__cache_sum sum;

@@ -13,19 +13,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define MAX_FORMAT 14 /* bytes of what an index's name begins with */
-#define DIGITS 32     /* of a digest */
+#define MAX_FORMAT 14 /* max bytes of the format in an index's name */
+#define DIGITS 32     /* digits of a digest */
 
 enum kind { OTHER, INDEX, POINTS, CHECKSUMS };
 
-/* What a name says. */
+/* The parts of a file name. */
 struct named {
     enum kind kind;
     int is_temporary;
-    size_t n; /* bytes of the name without the end of a temporary one */
+    size_t n; /* bytes of the name without the ending of a temporary file */
 };
 
-/* Take `end` at *at. */
+/* 1: `end` is at *at, and *at is moved past it. */
 static int ends(const char **at, const char *end)
 {
     const size_t n = strlen(end);
@@ -43,7 +43,8 @@ static int has_digits(const char **at)
     return 1;
 }
 
-/* <digits>.points, <format>-<digits>.index, <format>-<digits>.checksums; temporary: with an end. */
+/* Parse <digits>.points, <format>-<digits>.index or <format>-<digits>.checksums, each perhaps with
+ * the ending of a temporary file. */
 static struct named parse(const char *name)
 {
     struct named named = {.kind = OTHER};
@@ -67,8 +68,8 @@ static struct named parse(const char *name)
     return named;
 }
 
-/* 1: the builder that has the index's lock is dead, or points were not written to for long: their
- * builders are several. *lock: held for as long as the file is removed, or -1. */
+/* 1: the builder that held the index's lock is dead. Points have several builders, so their file
+ * must be without a write for long. *lock: to be held while the file is removed, or -1. */
 static int is_dead(int dir, const char *name, const struct named *named, const struct stat *st,
                    int *lock)
 {
@@ -81,7 +82,7 @@ static int is_dead(int dir, const char *name, const struct named *named, const s
     return *lock < 0 ? errno == ENOENT : flock(*lock, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Remove a file of ours. 1: it is gone; 0: it is not, or was gone before. */
+/* Remove one of these files. 1: it is gone; 0: it is still there, or was gone before. */
 static int remove_file(struct pstk__cache_indexes *indexes, const char *name,
                        const struct named *named, const struct stat *st)
 {
@@ -91,7 +92,7 @@ static int remove_file(struct pstk__cache_indexes *indexes, const char *name,
         indexes->n_refused += !is_gone && errno != ENOENT;
     }
     if (lock >= 0) {
-        flock(lock, LOCK_UN); /* a forked child has the same lock */
+        flock(lock, LOCK_UN); /* a forked child shares the lock */
         close(lock);
     }
     return is_gone;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the folder of a cache holds, and emptying it, for people. */
+/* Describes and empties the folder of a cache, for commands. */
 #include "base/error.h"
 #include "store/cache/folder.h"
 #include "store/cache/indexes.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/statvfs.h>
 
-/* 0: nothing lies where the entries would. */
+/* 0: the folder of the entries does not exist. */
 static int has_entries(const char *cache_path)
 {
     char path[PATH_MAX];
@@ -37,7 +37,7 @@ static int fail_list(const char *path, int r, struct pstk_error *err)
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot list the cache %s", path);
 }
 
-/* Fill in the entries of the cache, and the disk. */
+/* Set the numbers of the cache's entries, and of the disk. */
 static int look(const struct pstk__cache *cache, struct pstk_cache_info *info,
                 struct pstk_error *err)
 {
@@ -56,11 +56,11 @@ static int look(const struct pstk__cache *cache, struct pstk_cache_info *info,
     return 0;
 }
 
-/* The folders that have indexes: that of all data sets, and that of rewritten tables. */
+/* The folders that have indexes: one for all data sets, and one for rewritten tables. */
 static const char *const index_folders[] = {PSTK__SIDECAR_CACHE,
                                             PSTK__CACHE_TABLES "/" PSTK__SIDECAR_FOLDER};
 
-/* Add the indexes of a folder of the cache. */
+/* Add the indexes in a folder of the cache. */
 static int look_at_indexes(const char *cache_path, const char *folder, struct pstk_cache_info *info,
                            struct pstk_error *err)
 {
@@ -81,7 +81,7 @@ static int look_at_indexes(const char *cache_path, const char *folder, struct ps
     return 0;
 }
 
-/* Fill in all but the entries. */
+/* Set everything except the entries. */
 static int look_at_others(const char *cache_path, struct pstk_cache_info *info,
                           struct pstk_error *err)
 {
@@ -96,7 +96,7 @@ static int look_at_others(const char *cache_path, struct pstk_cache_info *info,
     return r;
 }
 
-/* The limit and the disk of a folder without entries, if there is one. */
+/* Set the limit and the disk's bytes for a folder without entries, if the folder exists. */
 static void look_at_disk(const char *cache_path, struct pstk_cache_info *info)
 {
     struct statvfs disk;
@@ -134,7 +134,7 @@ int pstk_cache_get_info(const char *cache_path, uint64_t cache_size, struct pstk
     return r;
 }
 
-/* n: files that stay though they should go. */
+/* Fail because n files could not be removed. */
 static int fail_refused(const char *path, const char *what, uint64_t n, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_OPEN,
@@ -202,7 +202,7 @@ int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
     if (with_checksums > 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "with_checksums: value is %u; must be 0 or 1", with_checksums);
-    /* First: where it is refused, the entries stay as well. */
+    /* Indexes come first: if they are refused, the entries stay as well. */
     r = pstk__cache_indexes_open(&indexes, cache_path, index_folders[0], 1, err);
     if (r == 0)
         r = pstk__cache_indexes_open(&of_tables, cache_path, index_folders[1], 1, err);

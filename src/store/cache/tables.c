@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DIGITS 24 /* of a digest */
+#define DIGITS 24 /* digits of a digest */
 
-/* Open a trusted folder in another one (AT_FDCWD: a path). NULL: *r is 0 where there is none, or a
- * negative errno. */
+/* Open a trusted folder in another one; AT_FDCWD: `name` is a path. NULL: *r is 0 if there is none,
+ * or a negative errno. */
 static DIR *open_folder(int at, const char *name, int *r)
 {
     struct stat st;
@@ -32,7 +32,7 @@ static int is_named(const char *name, const char *end)
     return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, end) == 0;
 }
 
-/* The tables in a folder. Closes it. */
+/* Count or remove the tables in a folder, and close it. */
 static void see_folder(DIR *folder, int is_removing, struct pstk__cache_tables *tables)
 {
     const struct dirent *entry;

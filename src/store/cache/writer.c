@@ -14,25 +14,25 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define REPORT_EVERY (UINT64_C(8) << 20) /* bytes between two notes of what is written */
-#define TRIES 16                         /* to open a file that others rename or remove */
+#define REPORT_EVERY (UINT64_C(8) << 20) /* bytes between two notes of the progress */
+#define TRIES 16                         /* tries to open a file that others rename or remove */
 
-/* Invariants: the file at `temporary` is this writer's unless a person removed it, and it holds its
- * lock; the ledger counts `reserved` bytes for it, which are the file's size. */
+/* Invariants: the file at `temporary` belongs to this writer, which holds its lock, unless a person
+ * removed it; the ledger counts `reserved` bytes for it, which are the file's size. */
 struct pstk__cache_writer {
     struct pstk__cache *cache; /* borrowed */
     int fd;                    /* owned */
-    int failed;                /* the native errno of a write that failed, or 0 */
+    int failed;                /* native errno of a failed write, or 0 */
     char name[PSTK__CACHE_NAME];
     char temporary[PSTK__CACHE_TEMPORARY];
     struct pstk__cache_key key;
-    char path[PSTK__CACHE_MAX_PATH]; /* of the key */
-    uint64_t max_size;               /* bytes of data that there may be */
+    char path[PSTK__CACHE_MAX_PATH]; /* path of the key */
+    uint64_t max_size;               /* max bytes of data */
     uint64_t reserved;
     uint64_t size;     /* bytes of data written */
-    uint64_t reported; /* of them, those that the file has a note of */
-    uint32_t crc;      /* of the block that is being written */
-    uint8_t *crcs;     /* owned; of the blocks before it, as the file has them */
+    uint64_t reported; /* bytes of data in the file's last note */
+    uint32_t crc;      /* CRC of the block that is being written */
+    uint8_t *crcs;     /* CRCs of the blocks before it, as in the file; owned */
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static int fail_write(struct pstk__cache_writer *writer, int native, struct pstk
                             writer->cache->path, pstk__file_write_advice(native));
 }
 
-/* A write past a limit of this process would kill it. */
+/* Check the limit of file sizes: a write past it would kill the process. */
 static int check_size(const struct pstk__cache *cache, uint64_t size, struct pstk_error *err)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
@@ -64,14 +64,14 @@ static int check_size(const struct pstk__cache *cache, uint64_t size, struct pst
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
-/* 1: the file is the one at the writer's path: nobody has renamed or removed it. */
+/* 1: the file is still at the writer's path: nobody has renamed or removed it. */
 static int is_in_place(const struct pstk__cache_writer *writer, const struct stat *st)
 {
     return pstk__file_is_at(writer->cache->dir, writer->temporary, st);
 }
 
-/* Open the writer's file, made or a dead writer's, and lock it. 0; -EBUSY: it is another's; or a
- * negative errno. *size: its bytes. */
+/* Open the writer's file, a new one or a dead writer's, and lock it. 0; -EBUSY: another writer has
+ * it; or a negative errno. *size: its bytes. */
 static int claim(struct pstk__cache_writer *writer, uint64_t *size)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -87,7 +87,8 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
             *size = (uint64_t)st.st_size;
             return 0;
         }
-        close(writer->fd); /* and the lock of a file that is the entry by now */
+        close(
+            writer->fd); /* also drops the lock of a file that was renamed to its entry meanwhile */
         writer->fd = -1;
         if (native)
             return -native;
@@ -95,8 +96,7 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
     return -EBUSY;
 }
 
-/* Give the empty file its size, and the disk's room where it can set it aside. 0 or a negative
- * errno. */
+/* Give the empty file its size, and allocate that room if the disk can. 0 or a negative errno. */
 static int set_aside(const struct pstk__cache_writer *writer, uint64_t size)
 {
     int r;
@@ -113,7 +113,7 @@ static int is_full(int r)
     return r == -ENOSPC || r == -EDQUOT;
 }
 
-/* Set room aside; entries leave where the disk, not the cache, is full. */
+/* Allocate the file's room, and evict entries if the disk, not the cache, is full. */
 static int reserve(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                    struct pstk_error *err)
 {
@@ -127,7 +127,7 @@ static int reserve(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
     if (r == 0 || is_full(r))
         r = set_aside(writer, size);
     while (is_full(r) && ftruncate(writer->fd, 0) == 0) {
-        writer->reserved = 0; /* evict counts all files, with this one, which is empty */
+        writer->reserved = 0; /* evict counts all files again, this empty one included */
         if (pstk__cache_evict(writer->cache, ledger, size) <= 0)
             break;
         pstk__cache_add(ledger, size);
@@ -139,8 +139,8 @@ static int reserve(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
     return r < 0 ? fail_write(writer, -r, err) : 0;
 }
 
-/* Remove the file, if nobody has. The ledger may be none: it then counts too much until files are
- * counted anew. */
+/* Remove the file, unless somebody has. Without a ledger the sum stays too high until files are
+ * counted again. */
 static void discard(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger)
 {
     struct stat st;
@@ -149,12 +149,12 @@ static void discard(struct pstk__cache_writer *writer, struct pstk__cache_ledger
     if (fstat(writer->fd, &st) == 0 && is_in_place(writer, &st) &&
         unlinkat(writer->cache->dir, writer->temporary, 0) == 0 && ledger)
         pstk__cache_subtract(ledger, writer->reserved);
-    flock(writer->fd, LOCK_UN); /* a forked child has the same lock */
+    flock(writer->fd, LOCK_UN); /* a forked child shares the lock */
     close(writer->fd);
     writer->fd = -1;
 }
 
-/* 1: since the caller looked, another has made the entry. */
+/* 1: another writer has made the entry since the caller checked. */
 static int is_made(const struct pstk__cache_writer *writer)
 {
     struct pstk__file file;
@@ -164,7 +164,7 @@ static int is_made(const struct pstk__cache_writer *writer)
     return 1;
 }
 
-/* Everything under the lock of the folder. */
+/* Take the steps of begin that need the folder's lock. */
 static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                  struct pstk_error *err)
 {
@@ -283,7 +283,7 @@ static void end_block(struct pstk__cache_writer *writer)
     pstk__put32(writer->crcs + 4 * ((writer->size - 1) / PSTK__CACHE_BLOCK), writer->crc);
 }
 
-/* Continue the CRCs of blocks over the bytes that come at writer->size. */
+/* Continue the CRCs of blocks over the bytes that follow at writer->size. */
 static void digest(struct pstk__cache_writer *writer, const uint8_t *bytes, uint64_t size)
 {
     while (size > 0) {
@@ -319,8 +319,8 @@ int pstk__cache_append(struct pstk__cache_writer *writer, const void *bytes, uin
     digest(writer, bytes, size);
     if (writer->size - writer->reported < REPORT_EVERY)
         return 0;
-    /* Where the header will be, for those who wait. The file is no entry before it has its magic.
-     */
+    /* A note of the progress, at the position of the header, for processes that wait. The file is
+     * no entry until it has its magic. */
     uint8_t note[8];
     pstk__put64(note, writer->size);
     writer->reported = writer->size;
@@ -329,7 +329,8 @@ int pstk__cache_append(struct pstk__cache_writer *writer, const void *bytes, uin
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Write what is not data. The bytes between data and table are 0: the file was empty. */
+/* Write the header and the CRCs. The bytes between data and CRCs are 0, because the file was empty.
+ */
 static int finish(struct pstk__cache_writer *writer, struct pstk_error *err)
 {
     uint8_t bytes[PSTK__CACHE_HEADER];
@@ -350,9 +351,9 @@ static int finish(struct pstk__cache_writer *writer, struct pstk_error *err)
     return fsync(writer->fd) < 0 ? fail_write(writer, errno, err) : 0;
 }
 
-/* Cut off what was not needed, rename, count. Under the lock: another that counts the files in
- * between would count the change twice. Without the ledger (another has it for too long) the sum
- * stays too high until files are counted anew. */
+/* Truncate the file to the bytes used, rename it, and count. Under the lock: a process that counted
+ * the files in between would count the change twice. Without the ledger, because another held its
+ * lock too long, the sum stays too high until files are counted again. */
 static int publish(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                    struct pstk_error *err)
 {
@@ -361,7 +362,7 @@ static int publish(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
     struct stat st, old;
     if (fstat(writer->fd, &st) < 0)
         return fail_write(writer, errno, err);
-    if (!is_in_place(writer, &st)) /* what lies there is another's */
+    if (!is_in_place(writer, &st)) /* the path leads to no file, or to another writer's */
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
                           "an entry of the cache %s of %.300s was removed while it was written",
                           writer->cache->path, writer->path);

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* No file has more bytes, so sums of these do not overflow. */
+/* Max bytes of any file, so that sums of positions do not overflow. */
 #define MAX_BYTES (1ull << 60)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Read exactly these bytes. A file that is shorter than its header says is damaged. */
+/* Read exactly `size` bytes. A file that is shorter than its header says is damaged. */
 static int read_all(const struct pstk__access_points *points, void *to, uint64_t size,
                     uint64_t offset)
 {
@@ -23,8 +23,8 @@ static int read_all(const struct pstk__access_points *points, void *to, uint64_t
     return n < 0 ? (int)n : (uint64_t)n == size ? 0 : -EBADMSG;
 }
 
-/* Set what the header says. 1: the parts lie in the file one after another and there are as many
- * cells as the bytes ask for. */
+/* Take the values of the header. 1: the parts lie in the file one after another, and the number of
+ * cells fits the unpacked bytes. */
 static int take_header(struct pstk__access_points *points, const uint8_t *head, uint64_t file_size)
 {
     points->of = (struct pstk__access_points_of){
@@ -60,7 +60,7 @@ int pstk__access_points_open(struct pstk__access_points *points, const char *pat
     int r = fstat(points->fd, &st) < 0 ? -errno : read_all(points, head, sizeof head, 0);
     points->owner = r == 0 ? st.st_uid : 0;
     const uint32_t crc = pstk__get32(head + PSTK__SIDECAR_CRC);
-    if (r == 0 && crc != head_crc) /* a whole header, but another one, or a damaged one */
+    if (r == 0 && crc != head_crc) /* the header is intact, but of another file, or it is damaged */
         r = crc == pstk__sidecar_crc(head, sizeof head) ? -ESTALE : -EBADMSG;
     else if (r == 0 && (pstk__sidecar_check(head, sizeof head, PSTK__SIDECAR_POINTS_MAGIC,
                                             PSTK__ACCESS_POINTS_VERSION) ||
@@ -80,7 +80,7 @@ void pstk__access_points_close(struct pstk__access_points *points)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* 1: the cell is intact, and all it says lies in the two files. */
+/* 1: the cell is intact, and its ranges lie within the two files. */
 static int take_cell(const struct pstk__access_points *points, uint64_t number, const uint8_t *cell,
                      struct pstk__access_point *point)
 {
@@ -135,9 +135,8 @@ int pstk__access_points_dictionary(const struct pstk__access_points *points,
                                                                                     : -EBADMSG;
 }
 
-/* The checksum of a chunk's checksum: where it is wrong, the access points file is damaged, not the
- * chunk.
- */
+/* Return the checksum of a chunk's checksum. If it is wrong, the access points file is damaged, not
+ * the chunk. */
 static uint32_t seal(uint64_t chunk, uint32_t crc)
 {
     uint8_t bytes[12];

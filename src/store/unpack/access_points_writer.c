@@ -8,14 +8,14 @@
 #include <stdlib.h>
 
 #define WHAT "access points file"
-#define AT_ONCE 1024 /* cells or checksums that are written together */
+#define AT_ONCE 1024 /* cells or checksums in one write */
 
-/* Memory: 64 bytes for each MiB unpacked, and 4 for each 64 KiB. */
+/* Takes 64 bytes of memory for each MiB unpacked, and 4 for each 64 KiB. */
 struct pstk__access_points_writer {
     struct pstk__sidecar file;
     uint64_t at;               /* bytes written */
-    struct pstk__bytes points; /* struct pstk__access_point */
-    struct pstk__bytes crcs;   /* of chunks, uint32_t */
+    struct pstk__bytes points; /* an array of struct pstk__access_point */
+    struct pstk__bytes crcs;   /* CRCs of the chunks, uint32_t */
 };
 
 static int fail_memory(const char *path, struct pstk_error *err)
@@ -100,7 +100,8 @@ static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__access_p
     pstk__put32(cell, pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4));
 }
 
-/* Cell k: the last point before byte k * PSTK__SPACING; cell 0: the first. */
+/* Write all cells. Cell k has the last point before byte k * PSTK__SPACING, and cell 0 has the
+ * first. */
 static int write_cells(struct pstk__access_points_writer *writer, uint64_t n_cells,
                        struct pstk_error *err)
 {

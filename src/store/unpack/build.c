@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of the files lies in an index (index/): a row for each file. It is the index's lock
- * under which points are made, and the index that says which access points files are right.
+ * An index (index/) holds a row for each file. The builder makes points under the lock of that
+ * index, and the index says which access points files are valid.
  */
 #include "store/unpack/build.h"
 
@@ -28,16 +28,17 @@ enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, IS_CHECKED, N_COLUMNS };
 struct work {
     struct pstk__packed_files *table;
     const struct pstk__unpack_files *files;
-    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes, n_joined files */
-    int dir;                         /* owned; where points are made; -1: nowhere yet */
-    uint64_t n_bad;                  /* damaged files that were handed on */
-    uint8_t *is_new; /* owned; of each file: 1, its points were made and none were there; each byte
-                      * is its job's until the map has ended */
+    struct pstk__index_build *build; /* the build in progress, borrowed: n_done bytes, n_joined
+                                        files */
+    int dir;                         /* folder where points are made, owned; -1: none yet */
+    uint64_t n_bad;                  /* number of damaged files handed on */
+    uint8_t *is_new; /* for each file 1: its points were made where none existed; owned; each byte
+                        is private to its job until the map has ended */
 };
 
 /* ---- what a file is -------------------------------------------------------------------------- */
 
-/* The number of what a file is compressed by, 0, or <0. */
+/* Find the packing of a file by its first bytes. Returns its number, 0: not compressed, or <0. */
 static int look_at(const struct pstk__unpack_files *files, const char *path, struct pstk_error *err)
 {
     uint8_t head[64];
@@ -76,7 +77,7 @@ int pstk__unpack_is_needed(const struct pstk__unpack_files *files, struct pstk_e
     return r > 0 ? 1 : r;
 }
 
-/* A file that is named as a compressed one, and is none. */
+/* Fail because a file is named as compressed files are, but is not compressed. */
 static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
 {
     const struct pstk__packing *named = pstk__packing_of(pstk__packing_named(pass->name));
@@ -87,8 +88,8 @@ static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
     return pstk__fail_at(err, PSTK_EBADMSG, pass->name, PSTK_NONE, 0, 0);
 }
 
-/* The number of what a file is compressed by, 0, or <0; of what is known sets packed->of.unpacked.
- */
+/* Find the packing of a file. Returns its number, 0: not compressed, or <0. Also sets
+ * packed->of.unpacked if it is known. */
 static int packing_of(const struct pstk__unpack_files *files, uint64_t i, const char *path,
                       struct pstk__packed *packed, struct pstk_error *err)
 {
@@ -99,7 +100,8 @@ static int packing_of(const struct pstk__unpack_files *files, uint64_t i, const 
     return (int)packing;
 }
 
-/* A progress of struct pstk__whole_job: the bytes were counted before. */
+/* A progress callback of struct pstk__whole_job. Counts nothing, because the bytes were counted
+ * before. */
 static int is_canceled(void *user, uint64_t n)
 {
     const struct pstk__pass *pass = user;
@@ -107,7 +109,7 @@ static int is_canceled(void *user, uint64_t n)
     return pass->progress(pass->user, 0);
 }
 
-/* How much a file unpacks to that will be unpacked into the cache. */
+/* Find the unpacked bytes of a file that will be unpacked into the cache. */
 static int measure(const struct work *work, struct pstk__pass *pass, struct pstk__packed *packed,
                    struct pstk_error *err)
 {
@@ -132,7 +134,7 @@ static int measure(const struct work *work, struct pstk__pass *pass, struct pstk
     return r;
 }
 
-/* Find out about file `job`, on a thread of the map. *result: its struct pstk__packed. */
+/* Describe file `job`, on a thread of the map. *result: its struct pstk__packed. */
 static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                      struct pstk_error *err)
 {
@@ -162,7 +164,8 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
     packed->of.packing = pass.of.packing = (uint32_t)packing;
-    /* It is unpacked when it is first read. Of zstd, nothing says before that it has checksums. */
+    /* The file is unpacked when it is first read. Of zstd, it is not known before then whether all
+     * frames have checksums. */
     packed->is_checked = packing == PSTK__WHOLE_BZIP2;
     if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
@@ -179,7 +182,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     return r;
 }
 
-/* The same, where a damaged file is handed on. */
+/* As pass_file, but a damaged file is handed on, and does not fail the map. */
 static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__map_sink *sink,
                              void *result, struct pstk_error *err)
 {
@@ -212,7 +215,7 @@ static int add_progress(void *user, uint64_t n)
     return pstk__index_build_advance(work->build, n, work->table->n_bytes);
 }
 
-/* Describe what a job found, in the order of the files, on the caller's thread. */
+/* Add the result of a job to the index, in the order of the files, on the caller's thread. */
 static void join_file(void *user, const void *result)
 {
     const struct work *work = user;
@@ -235,18 +238,19 @@ static void join_file(void *user, const void *result)
     pstk__index_rows_close(&rows);
 }
 
-/* Remove the points that a build made which failed. Those that were there before may be another
- * index's, as that of one file of the folder. */
+/* Remove the points that a failed build made. Points that existed before stay, because another
+ * index may use them, such as the index of one file of the folder. */
 static void remove_new(const struct work *work)
 {
     char path[PATH_MAX];
     for (uint64_t i = 0; i < work->table->names.n; i++)
         if (work->is_new[i] && pstk__packed_access_points(work->table, i, path, sizeof path) == 0)
-            unlinkat(work->dir, pstk__sidecar_name(path), 0); /* what stays wastes room alone */
+            unlinkat(work->dir, pstk__sidecar_name(path),
+                     0); /* a file that stays only wastes room */
     memset(work->is_new, 0, work->table->names.n);
 }
 
-/* Read through all files. */
+/* Read all files from begin to end. */
 static int read_all(struct work *work, struct pstk_error *err)
 {
     const struct pstk__parallel_map map = {.what = "unpack",
@@ -272,17 +276,17 @@ static int read_all(struct work *work, struct pstk_error *err)
     return r;
 }
 
-/* The work of store/index/location.h. */
+/* The build callback of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
     struct pstk__inferred_schema *found = &build->found;
     struct pstk_error *err = build->err;
-    /* An index has a field: here a name alone. */
+    /* An index needs a field: this one has only a name. */
     found->n_fields = 1;
     snprintf(found->fields[0].field.name, sizeof found->fields[0].field.name, "unpacked");
     found->fields[0].field.kind = PSTK_FIELD_BYTES;
-    if (work->dir >= 0) { /* a build before, of which no index could be written */
+    if (work->dir >= 0) { /* an earlier build could not write its index */
         remove_new(work);
         close(work->dir);
     }
@@ -304,7 +308,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- what was found before ------------------------------------------------------------------- */
 
-/* Take over the rows of an index. 0, or -1: it is damaged, or cannot be read. */
+/* Copy the rows of an index into the table. 0, or -1: the index is damaged, or cannot be read. */
 static int take_rows(struct pstk__packed_files *table, const struct pstk__index *index)
 {
     struct pstk__file file = {.fd = -1};
@@ -353,7 +357,8 @@ static int has_points(const struct pstk__packed_files *table)
     return 1;
 }
 
-/* The work of store/index/location.h: do the points fit the files as they are now? */
+/* The differs callback of store/index/location.h: returns why the points do not fit the files as
+ * they are now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -367,7 +372,7 @@ static const char *differs(void *user, const struct pstk__index *index)
                : NULL;
 }
 
-/* What points depend on, except the sizes and times of files. */
+/* Digest all that points depend on, except the sizes and times of the files. */
 static void digest_key(const struct pstk__unpack_files *files, uint64_t key[2])
 {
     const uint64_t version = PSTK__ACCESS_POINTS_VERSION;
@@ -403,7 +408,7 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
         .user = &work, .differs = differs, .build = build, .watch = files->watch};
     int r = pstk__index_get(&index, &location, &index_work, err);
     if (r < 0 && work.dir >= 0)
-        remove_new(&work); /* of which no index could be written */
+        remove_new(&work); /* no index could be written for these points */
     if (work.dir >= 0)
         close(work.dir);
     free(work.is_new);

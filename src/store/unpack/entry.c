@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry: files that are unpacked as a whole, once, into the cache. */
+/* entry: files that are unpacked as a whole into the cache, once. */
 #include "base/error.h"
 #include "store/cache/entry.h"
 #include "store/cache/folder.h"
@@ -13,8 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#define NOTED_EVERY                                                                                \
-    (16u << 20) /* bytes: an entry has a note of what is written at least so often */
+#define NOTED_EVERY (16u << 20) /* max bytes between two notes of an entry's progress */
 
 static int fail_without(const struct pstk__packed_files *table, uint64_t i, const char *why,
                         struct pstk_error *err)
@@ -27,8 +26,8 @@ static int fail_without(const struct pstk__packed_files *table, uint64_t i, cons
         pstk__whole_of(table->at[i].of.packing)->name, why);
 }
 
-/* A folder for caches that cannot be used, or may not have enough, is a wrong setting: the data is
- * neither damaged nor absent. Other errors stay. */
+/* Report a folder for caches that cannot be used, or may be too small, as a wrong setting: the data
+ * is neither damaged nor absent. Other errors stay. */
 static int as_setting(int r, struct pstk_error *err)
 {
     switch (r) {
@@ -48,7 +47,7 @@ static int as_setting(int r, struct pstk_error *err)
     }
 }
 
-/* The cache, which is opened where it is needed first. Any thread. */
+/* Return the cache, which is opened when it is first needed. Any thread. */
 static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__cache **cache,
                      struct pstk_error *err)
 {
@@ -65,7 +64,7 @@ static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-/* Who makes an entry. */
+/* The state of making one entry. */
 struct maker {
     const struct pstk__packed_files *table;
     struct pstk__cache_writer *writer;
@@ -76,7 +75,7 @@ static int is_stopped(const struct pstk__packed_files *table)
     return atomic_load_explicit(&table->is_stopped, memory_order_relaxed);
 }
 
-/* A take of struct pstk__whole_job. */
+/* A take callback of struct pstk__whole_job. */
 static int append(void *user, const void *bytes, uint64_t n, struct pstk_error *err)
 {
     const struct maker *maker = user;
@@ -84,7 +83,7 @@ static int append(void *user, const void *bytes, uint64_t n, struct pstk_error *
                                     : pstk__cache_append(maker->writer, bytes, n, err);
 }
 
-/* A progress of struct pstk__whole_job. */
+/* A progress callback of struct pstk__whole_job. */
 static int ends(void *user, uint64_t n)
 {
     const struct maker *maker = user;
@@ -92,7 +91,7 @@ static int ends(void *user, uint64_t n)
     return is_stopped(maker->table);
 }
 
-/* Make an entry, whose writer is open. */
+/* Make an entry whose writer is open. */
 static int fill(const struct pstk__packed_files *table, uint64_t i, const char *path,
                 struct pstk__cache_writer **writer, struct pstk_error *err)
 {
@@ -121,9 +120,9 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
 static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
                             const struct pstk__packed_wait *wait)
 {
-    /* A block of snappy is read as a whole before its first byte is there; and a large entry that
-     * is written is synced, which takes as long as the disk likes: so may any that makes no room.
-     */
+    /* These stages show no progress: a block of snappy is read as a whole before its first byte is
+     * unpacked, a large entry is synced as slowly as the disk likes, and another entry may have to
+     * end before there is room. */
     const uint64_t size = table->at[i].of.unpacked;
     const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY || !wait->is_making ||
                         (size > NOTED_EVERY && wait->making.n_done + NOTED_EVERY >= size);
@@ -136,7 +135,7 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
 {
     const uint64_t seconds = wait->patience.idle_ns / 1000000000;
     char name[PSTK__CACHE_NAME], begin[300] = "";
-    if (!wait->is_making) { /* begin says what it waits for */
+    if (!wait->is_making) { /* the message of begin says what it waits for */
         if (err)
             snprintf(begin, sizeof begin, "%.299s", err->message);
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
@@ -154,8 +153,9 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
         table->cache_path, name);
 }
 
-/* Wait a little for an entry that another makes, or for room. 0: look again; <0. Who gave up keeps
- * what it saw, so that the next one that wants the file does not wait as long for the same. */
+/* Wait a little for an entry that another process or thread makes, or for room. 0: check again; <0.
+ * A thread that gives up stores what it saw, so that the next one that wants the file need not wait
+ * as long. */
 static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__cache *cache,
                     const struct pstk__cache_key *key, struct pstk__packed_wait *wait,
                     struct pstk_error *err)
@@ -178,7 +178,7 @@ static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__c
     return 0;
 }
 
-/* The key of a file's entry; *path and *real have room for the paths. */
+/* Make the key of a file's entry; path and real give room for the paths. */
 static int find_key(const struct pstk__packed_files *table, uint64_t i, char path[PATH_MAX],
                     char real[PATH_MAX], struct pstk__cache_key *key, struct pstk_error *err)
 {
@@ -231,15 +231,16 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
 
 /* ---- checking a file that has one ------------------------------------------------------------ */
 
-/* A file that is unpacked once more. */
+/* A file that is unpacked again, and the entry that its bytes are compared with. */
 struct check {
     const char *path, *name;
-    struct pstk__file entry; /* or closed */
+    struct pstk__file entry; /* may be closed */
     uint8_t *memory;         /* owned */
-    uint64_t size, at;       /* of memory; unpacked bytes that were compared */
+    uint64_t size, at;       /* bytes of memory; unpacked bytes compared so far */
 };
 
-/* A take of struct pstk__whole_job. An entry that is damaged is not compared: its reads fail. */
+/* A take callback of struct pstk__whole_job. Stops comparing at a damaged block of the entry, whose
+ * reads fail. */
 static int compare(void *user, const void *bytes, uint64_t n, struct pstk_error *err)
 {
     struct check *check = user;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gzip: files of one or more members (RFC 1952) of deflate blocks (RFC 1951). A point is the begin
- * of a member, or of a block, with the 32 KiB before it: the method of examples/zran.c of zlib, by
- * Mark Adler. Members' headers and trailers are parsed here, so that a point may lie in any of
- * them.
+ * of a member, or the begin of a block with the 32 KiB before it: the method of examples/zran.c of
+ * zlib, by Mark Adler. This file parses the members' headers and trailers, so that a point may lie
+ * in any member.
  */
 #include "store/unpack/packing.h"
 
@@ -12,26 +12,26 @@
 #include <string.h>
 #include <zlib.h>
 
-/* What zlib's inflate allocates: its state, and a window. 44 KiB by zlib's documentation; forks of
- * it take more. */
+/* Memory that zlib's inflate allocates: its state and a window. 44 KiB by zlib's documentation;
+ * forks of it take more. */
 #define ARENA (128u << 10)
 
 enum { FLAG_CRC = 2, FLAG_EXTRA = 4, FLAG_NAME = 8, FLAG_COMMENT = 16, FLAGS_RESERVED = 0xe0 };
 
-/* The part of a member that comes next. */
+/* The part of a member that is parsed next. */
 enum part { HEAD, EXTRA_SIZE, EXTRA, NAME, COMMENT, HEAD_CRC, BODY, TRAILER, PADDING };
 
 struct pstk__unpacker {
     z_stream zlib;
     uint64_t used;  /* bytes of the arena */
-    enum part part; /* of the member */
-    uint32_t n;     /* bytes in `bytes`, or that are left of EXTRA */
+    enum part part; /* current part of the member */
+    uint32_t n;     /* bytes in `bytes`, or bytes of EXTRA that are left */
     uint8_t bytes[10];
-    uint32_t flags;    /* of the member */
-    uint32_t head_crc; /* CRC-32 of its header so far */
-    uint32_t crc;      /* of its unpacked bytes so far */
-    uint32_t size;     /* and their number, modulo 2^32 */
-    uint32_t n_bits;   /* to take from the next byte first */
+    uint32_t flags;    /* flags of the member */
+    uint32_t head_crc; /* CRC-32 of the member's header so far */
+    uint32_t crc;      /* CRC-32 of its unpacked bytes so far */
+    uint32_t size;     /* number of these, modulo 2^32 */
+    uint32_t n_bits;   /* bits of the next byte that are taken first */
     uint32_t n_members;
     _Alignas(64) uint8_t arena[ARENA];
 };
@@ -71,7 +71,7 @@ static struct pstk__unpacker *gzip_init(void *memory, uint64_t size)
     gzip->zlib.zfree = give_back;
     gzip->zlib.opaque = gzip;
     static const uint8_t zeros[256];
-    /* A first dictionary makes zlib take its window now. */
+    /* A first dictionary makes zlib allocate its window now. */
     return inflateInit2(&gzip->zlib, -15) == Z_OK &&
                    inflateSetDictionary(&gzip->zlib, zeros, sizeof zeros) == Z_OK
                ? gzip
@@ -108,7 +108,7 @@ static int gzip_resume(struct pstk__unpacker *gzip, const struct pstk__restart *
 
 /* ---- a member's header and trailer ----------------------------------------------------------- */
 
-/* The part after `part` that the member's flags ask for. */
+/* Go on to the next part after `part` that the member's flags ask for. */
 static void go_on(struct pstk__unpacker *gzip, enum part part)
 {
     gzip->n = 0;
@@ -121,7 +121,7 @@ static void go_on(struct pstk__unpacker *gzip, enum part part)
     if (part == HEAD_CRC && !(gzip->flags & FLAG_CRC))
         part = BODY;
     if (part == BODY)
-        inflateReset(&gzip->zlib); /* of a stream that was set up: it cannot fail */
+        inflateReset(&gzip->zlib); /* cannot fail: the stream was set up before */
     gzip->part = part;
 }
 
@@ -151,7 +151,7 @@ static const char *trailer_wrong(const struct pstk__unpacker *gzip)
                : NULL;
 }
 
-/* Gather up to `wanted` bytes. 1: they are all there. */
+/* Gather up to `wanted` bytes. 1: all of them are there. */
 static int gather(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, uint32_t wanted)
 {
     while (gzip->n < wanted && io->n_in) {
@@ -167,7 +167,7 @@ static void add_to_head(struct pstk__unpacker *gzip, const uint8_t *bytes, uint6
         gzip->head_crc = (uint32_t)crc32(gzip->head_crc, bytes, (uInt)n);
 }
 
-/* Pass over a text that a zero ends. 1: it has ended. */
+/* Skip a text that a zero ends. 1: it has ended. */
 static int pass_text(struct pstk__unpacker *gzip, struct pstk__unpack_io *io)
 {
     const uint8_t *zero = memchr(io->in, 0, io->n_in);
@@ -188,7 +188,7 @@ static int pass_extra(struct pstk__unpacker *gzip, struct pstk__unpack_io *io)
     return gzip->n == 0;
 }
 
-/* Zeros may fill up a file after its last member. */
+/* Skip the zeros that may follow the last member. */
 static const char *pass_padding(struct pstk__unpack_io *io)
 {
     while (io->n_in && *io->in == 0) {
@@ -198,7 +198,7 @@ static const char *pass_padding(struct pstk__unpack_io *io)
     return io->n_in ? "bytes follow the last gzip member that are none" : NULL;
 }
 
-/* Go on outside of the body. 1: the next part begins; 0: in is empty; -1: *why. */
+/* Parse bytes outside of the body. 1: the next part begins; 0: the input is empty; -1: *why. */
 static int frame_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, int is_whole,
                       const char **why)
 {
@@ -262,7 +262,7 @@ static int frame_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, i
 
 /* ---- a member's blocks ----------------------------------------------------------------------- */
 
-/* -1: *why; 1: the last block has ended; 0: it has not. */
+/* Inflate bytes of the body. -1: *why; 1: the last block has ended; 0: it has not. */
 static int inflate_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, int is_whole,
                         const char **why)
 {
@@ -328,7 +328,7 @@ static enum pstk__unpacking gzip_step(struct pstk__unpacker *gzip, struct pstk__
             gzip->n = 0;
             continue;
         }
-        /* 128: at the end of a block; 64: of the last one. */
+        /* zlib's data_type: 128 at the end of a block; 64 added in the last one. */
         if (is_whole && gzip->size && (gzip->zlib.data_type & 0xc0) == 0x80)
             return PSTK__UNPACK_POINT;
         if (io->n_in == 0 || io->n_out == 0)
@@ -343,7 +343,7 @@ static void gzip_point(const struct pstk__unpacker *gzip, struct pstk__restart *
     if (gzip->part != BODY)
         return;
     uInt size = 0;
-    z_stream *zlib = (z_stream *)(uintptr_t)&gzip->zlib; /* which is only read */
+    z_stream *zlib = (z_stream *)(uintptr_t)&gzip->zlib; /* zlib only reads it */
     inflateGetDictionary(zlib, dictionary, &size);
     restart->dictionary_size = size;
     restart->n_bits = (uint32_t)zlib->data_type & 7;

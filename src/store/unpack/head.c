@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head: the first bytes that a compressed file has. */
+/* head: the first bytes that a compressed file unpacks to. */
 #include "store/unpack/packing.h"
 #include "store/unpack/unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define INPUT 65536 /* bytes of the file that are enough for them */
+#define INPUT 65536 /* bytes of the file, which are enough to unpack the head */
 
 static int64_t unpack(const uint8_t *input, uint64_t size, uint8_t *head, uint64_t n)
 {
@@ -20,7 +20,7 @@ static int64_t unpack(const uint8_t *input, uint64_t size, uint8_t *head, uint64
     int64_t r = unpacker ? 0 : -ENOMEM;
     if (unpacker) {
         packing->begin(unpacker);
-        packing->step(unpacker, &io, 0, &why); /* damage shows in what is missing */
+        packing->step(unpacker, &io, 0, &why); /* damage leaves fewer bytes than wanted */
         r = (int64_t)(n - io.n_out);
     }
     free(memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of ways to compress files. */
+/* The list of compression formats with random access. */
 #include "store/unpack/packing.h"
 
 #include <stdio.h>

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packing: the table of ways to compress a file, and one stream being unpacked. An entry knows its
- * first bytes, and steps through its bytes in memory of a fixed size: nothing is allocated.
+ * packing: the table of compression formats with random access, and the unpacking of one stream. An
+ * entry recognises files by their first bytes, and unpacks in memory of a fixed size, without
+ * allocating.
  */
 #ifndef PSTK_UNPACK_PACKING_H
 #define PSTK_UNPACK_PACKING_H
 
 #include <penstock/types.h>
 
-#define PSTK__DICTIONARY 32768 /* bytes before a point that gzip may copy from */
+#define PSTK__DICTIONARY 32768 /* max bytes before a point that gzip may copy from */
 
-/* A stream being unpacked: an entry's own. */
+/* A stream that is being unpacked; each entry defines its own struct. */
 struct pstk__unpacker;
 
-/* Bytes to unpack and room for what they give; a step advances both. */
+/* Input to unpack, and room for the output; a step advances both. */
 struct pstk__unpack_io {
     const uint8_t *in;
     uint64_t n_in;
@@ -22,63 +23,64 @@ struct pstk__unpack_io {
 };
 
 enum pstk__unpacking {
-    PSTK__UNPACK_MORE,   /* in is empty or out is full */
-    PSTK__UNPACK_POINT,  /* all that was unpacked is in out, and reading may begin here */
-    PSTK__UNPACK_LARGE,  /* it takes more memory than random reading may have */
-    PSTK__UNPACK_MEMORY, /* there is no memory to go on: of whole.h alone */
-    PSTK__UNPACK_BAD,    /* damage in the last bytes: *why, static storage */
+    PSTK__UNPACK_MORE,   /* the input is empty or the output is full */
+    PSTK__UNPACK_POINT,  /* all that was unpacked is in the output, and reading may begin here */
+    PSTK__UNPACK_LARGE,  /* the stream takes more memory than random reading may have */
+    PSTK__UNPACK_MEMORY, /* out of memory; only entries of whole.h return it */
+    PSTK__UNPACK_BAD,    /* the last bytes are damaged: *why, static storage */
 };
 
-/* Where unpacking can begin. */
+/* The state needed to begin unpacking at a point. */
 struct pstk__restart {
-    uint32_t n_bits; /* the last so many bits of the byte before belong to what follows, 0 to 7 */
+    uint32_t n_bits; /* number of last bits of the byte before that belong to the point, 0 to 7 */
     uint32_t dictionary_size; /* bytes, at most PSTK__DICTIONARY */
 };
 
 struct pstk__packing {
     const char *name;    /* "gzip" */
-    const char *endings; /* of names of such files, each with a space before it */
-    const char *repair;  /* what to do about damage, for messages */
-    /* 1: a file begins so. n: bytes, at least 4. */
+    const char *endings; /* endings of such files' names, each with a space before it */
+    const char *repair;  /* advice about damage, for messages */
+    /* 1: the first bytes are those of such a file. n: number of bytes, at least 4. */
     int (*begins)(const uint8_t *head, uint64_t n);
-    /* Bytes that an unpacker takes; it lies in memory of that size, 64-byte aligned, borrowed for
-     * its life. init: NULL where that is too small. Nothing needs closing. */
+    /* memory: bytes of an unpacker. init: make an unpacker in such memory, 64-byte aligned,
+     * borrowed for its life; NULL: the memory is too small. No close is needed. */
     uint64_t (*memory)(void);
     struct pstk__unpacker *(*init)(void *memory, uint64_t size);
-    /* At the begin of the file, or of a part of it that needs no bytes before it. */
+    /* Prepare for the begin of the file, or of a part that needs no bytes before it. */
     void (*begin)(struct pstk__unpacker *unpacker);
-    /* At a point; if it has bits, in begins with the byte that they are in. -1: the dictionary does
-     * not do. */
+    /* Prepare for a point; if it has bits, the input begins with the byte that contains them. -1:
+     * the dictionary is unusable. */
     int (*resume)(struct pstk__unpacker *unpacker, const struct pstk__restart *restart,
                   const uint8_t *dictionary);
-    /* Go on. is_whole: the file is read from its begin on: check what checksums it has, and stop at
-     * points. */
+    /* Unpack further. is_whole: the file is read from its begin, so check its checksums, and stop
+     * at points. */
     enum pstk__unpacking (*step)(struct pstk__unpacker *unpacker, struct pstk__unpack_io *io,
                                  int is_whole, const char **why);
-    /* After PSTK__UNPACK_POINT: what beginning here takes. */
+    /* After PSTK__UNPACK_POINT: set the state needed to begin here. */
     void (*point)(const struct pstk__unpacker *unpacker, struct pstk__restart *restart,
                   uint8_t dictionary[PSTK__DICTIONARY]);
     /* 1: the file may end here. */
     int (*is_complete)(const struct pstk__unpacker *unpacker);
-    /* 1: all that was unpacked since begin has checksums in the file. NULL: it always has. */
+    /* 1: all bytes unpacked since begin have checksums in the file. NULL: always 1. */
     int (*is_checked)(const struct pstk__unpacker *unpacker);
 };
 
 extern const struct pstk__packing pstk__packing_gzip;
 extern const struct pstk__packing pstk__packing_zstd;
 
-/* The list: entry n, 1 to PSTK__N_PACKINGS. 0 is a file that is not compressed: NULL. */
+/* Return entry `number` of the list, 1 to PSTK__N_PACKINGS; 0: NULL, for a file that is not
+ * compressed. */
 #define PSTK__N_PACKINGS 2
 const struct pstk__packing *pstk__packing_of(uint32_t number);
-/* The number of what a file is compressed by: by its first bytes; 0: it is not. */
+/* Find the packing of a file by its first bytes. Returns its number; 0: not compressed. */
 uint32_t pstk__packing_find(const uint8_t *head, uint64_t n);
-/* The same by its name. */
+/* Find the packing of a file by its name. Returns its number; 0: none. */
 uint32_t pstk__packing_named(const char *name);
 
-/* The deflate coding of dictionaries. Both return the bytes that they made, or 0: they do not fit.
- */
+/* Compress and unpack a dictionary with deflate. Both return the number of bytes made, or 0: they
+ * do not fit. */
 uint32_t pstk__dictionary_pack(uint8_t *to, uint32_t max, const uint8_t *dictionary, uint32_t size);
-/* By an unpacker of gzip, which is then at no place. */
+/* unpacker: one of gzip, which afterwards stands at no position. */
 uint32_t pstk__dictionary_unpack(struct pstk__unpacker *unpacker, uint8_t *to, uint32_t max,
                                  const uint8_t *packed, uint32_t size);
 

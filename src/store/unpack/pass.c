@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* A file being read through. */
+/* The state of one pass. */
 struct run {
     struct pstk__pass *pass; /* borrowed */
     struct pstk_error *err;  /* borrowed */
@@ -15,10 +15,10 @@ struct run {
     struct pstk__unpacker *unpacker;
     struct pstk__access_points_writer *writer; /* owned, or NULL */
     struct pstk__unpack_input input;
-    uint8_t *memory;   /* owned: of the unpacker, then of the input, then a chunk */
-    uint8_t *chunk;    /* input.io.out is in it */
-    uint64_t unpacked; /* bytes in whole chunks */
-    uint64_t span;     /* where the last point is, unpacked */
+    uint8_t *memory;   /* memory of the unpacker, then of the input, then of a chunk; owned */
+    uint8_t *chunk;    /* the chunk that input.io.out points into */
+    uint64_t unpacked; /* unpacked bytes in the chunks that have ended */
+    uint64_t span;     /* unpacked position of the last point */
 };
 
 static uint64_t unpacked_at(const struct run *run)
@@ -31,7 +31,7 @@ static int fail_damage(const struct run *run, const char *why)
     return pstk__unpack_input_fail(&run->input, PSTK_EBADMSG, why, run->packing->repair, run->err);
 }
 
-/* End the chunk that was filled, wholly or in part. */
+/* End a chunk that is full or partly filled. */
 static int end_chunk(struct run *run)
 {
     const uint64_t n = PSTK__CHUNK - run->input.io.n_out;
@@ -43,7 +43,7 @@ static int end_chunk(struct run *run)
     return pstk__access_points_writer_chunk(run->writer, pstk__crc32c(0, run->chunk, n), run->err);
 }
 
-/* Make a point here, if the last one is far enough. */
+/* Make a point here, unless the last point is too near. */
 static int add_point(struct run *run)
 {
     uint8_t dictionary[PSTK__DICTIONARY];
@@ -61,7 +61,7 @@ static int add_point(struct run *run)
         dictionary, run->err);
 }
 
-/* Check that the file may end where it does. */
+/* Check that the file is complete, and write its access points. */
 static int finish(struct run *run)
 {
     struct pstk__pass *pass = run->pass;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BUFFER (PSTK__SPAN_CHUNKS * (uint64_t)PSTK__CHUNK)
-#define INPUT (64u << 10) /* bytes of the file at once; at least PSTK__DICTIONARY */
+#define INPUT (64u << 10) /* bytes of the file in one read; at least PSTK__DICTIONARY */
 
 _Static_assert(INPUT >= PSTK__DICTIONARY && BUFFER >= PSTK__DICTIONARY,
                "a dictionary is unpacked in them");
@@ -42,7 +42,7 @@ static int fail_points(struct pstk__damage *damage, const char *why)
     return -EBADMSG;
 }
 
-/* Put the dictionary of the point into the buffer. */
+/* Read the dictionary of the point into the buffer. */
 static int load_dictionary(struct pstk__span *span, const struct pstk__access_points *points,
                            struct pstk__damage *damage)
 {
@@ -82,7 +82,7 @@ void pstk__span_continue(struct pstk__span *span, const struct pstk__access_poin
     span->begin = span->end = point->begin;
 }
 
-/* Have bytes of the file to unpack. */
+/* Read more bytes of the file into the input. */
 static int read_more(struct pstk__span *span, const struct pstk__access_points *points,
                      const struct pstk__file *file, struct pstk__damage *damage)
 {
@@ -100,7 +100,7 @@ static int read_more(struct pstk__span *span, const struct pstk__access_points *
     return 0;
 }
 
-/* Unpack n bytes to `to`. */
+/* Unpack n bytes into `to`. */
 static int unpack(struct pstk__span *span, const struct pstk__access_points *points,
                   const struct pstk__file *file, uint8_t *to, uint64_t n,
                   struct pstk__damage *damage)
@@ -124,7 +124,7 @@ static int unpack(struct pstk__span *span, const struct pstk__access_points *poi
     return 0;
 }
 
-/* Unpack and check the chunk that follows. */
+/* Unpack the next chunk, and check it. */
 static int add_chunk(struct pstk__span *span, const struct pstk__access_points *points,
                      const struct pstk__file *file, struct pstk__damage *damage)
 {
@@ -158,7 +158,7 @@ int64_t pstk__span_read(struct pstk__span *span, const struct pstk__access_point
     const uint64_t left = span->point.end - offset;
     const uint64_t wanted = offset + (size < left ? size : left);
     while (span->end < wanted) {
-        /* No chunk is dropped that has wanted bytes. */
+        /* Keep the chunks that have wanted bytes. */
         if (span->end > offset && span->end - span->begin + PSTK__CHUNK > BUFFER)
             break;
         const int r = add_chunk(span, points, file, damage);

@@ -18,7 +18,7 @@ int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 
-/* The place that a path hashes to. */
+/* Return the place that a path hashes to. */
 static uint64_t location_of(const struct pstk__packed_files *table, const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -32,7 +32,7 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
     const size_t n = strlen(table->folder);
     if (strncmp(path, table->folder, n) != 0 || path[n] != '/')
         return PSTK__NO_FILE;
-    /* Ends: half of the places are free. */
+    /* The loop ends, because at least half of the places are free. */
     for (uint64_t place = location_of(table, path + n + 1);; place = (place + 1) & table->mask) {
         const uint32_t number = table->places[place];
         if (number == PSTK__NO_FILE ||
@@ -41,7 +41,7 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
     }
 }
 
-/* A name that is there twice is found once: both are the same file. */
+/* Enter all files. A name that is listed twice is entered once: both are the same file. */
 static void fill_places(struct pstk__packed_files *table)
 {
     for (uint64_t place = 0; place <= table->mask; place++)
@@ -54,7 +54,7 @@ static void fill_places(struct pstk__packed_files *table)
     }
 }
 
-/* The user whose folder it is, and where it is. */
+/* Set the owner of the folder, and the digest of its path. */
 static void find_folder(struct pstk__packed_files *table)
 {
     char real[PATH_MAX];
@@ -130,7 +130,7 @@ int pstk__packed_access_points(const struct pstk__packed_files *table, uint64_t 
     const char *name = pstk__texts_get(&table->names, i);
     pstk__index_digest(digest, name, strlen(name));
     snprintf(own, sizeof own, "%s/%s", table->folder, PSTK__SIDECAR_FOLDER);
-    /* A folder for caches has the points of several data sets. */
+    /* The folder for caches has points of several data sets, so their names begin with a digest. */
     const int is_own = strcmp(own, table->points) == 0;
     const int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 PSTK__SIDECAR_POINTS,
                            table->points, digest[0] ^ (is_own ? 0 : table->place[0]),

@@ -17,55 +17,57 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_SLOTS 32 /* spans in memory: 1.7 MiB each, and 8.6 MiB more where there is zstd */
+#define MAX_SLOTS 32 /* max spans in memory: 1.7 MiB each, and 8.6 MiB more if a file is zstd */
 #define MIN_SLOTS 4
 
-/* A span in memory, of a file that is open. Lock: `mutex` guards the members down to claimed_end;
- * the rest is the thread's that made it busy. */
+/* A span in memory, of an open file. Lock: `mutex` guards the members down to claimed_end; the
+ * thread that made the slot busy owns the rest. */
 struct slot {
     int is_busy;
-    uint64_t used;                       /* when: a count of reads */
-    uint32_t claimed;                    /* number of the file, or PSTK__NO_FILE */
-    uint64_t claimed_begin, claimed_end; /* unpacked bytes of it that the slot has or will have */
-    uint32_t number;                     /* of the file that span is of, or PSTK__NO_FILE */
-    struct pstk__access_points points;   /* of that file */
+    uint64_t used;    /* count of reads at the last use */
+    uint32_t claimed; /* number of the file, or PSTK__NO_FILE */
+    uint64_t claimed_begin,
+        claimed_end; /* unpacked bytes of that file that the slot has or will have */
+    uint32_t number; /* number of the span's file, or PSTK__NO_FILE */
+    struct pstk__access_points points; /* access points of that file */
     struct pstk__span span;
 };
 
-/* A file that is open. Lock: `opening`, except damage: `mutex`. */
+/* An open file. Lock: `opening`; damage: `mutex`. */
 struct opened {
-    uint32_t n; /* times */
+    uint32_t n; /* how many times it is open */
     struct pstk__file file;
-    uint64_t device, inode;     /* of the compressed file that is open, or that `wrong` is of */
-    struct pstk__damage damage; /* the last that was found */
-    char *wrong;                /* owned; why this file is damaged, so that no read unpacks it once
-                                 * more; NULL: nobody found that it is */
-    /* Of a file that is unpacked into the cache: `file` is its entry; again: that entry was
-     * damaged, so this one is read, which is open once has_again is set. */
+    uint64_t device,
+        inode; /* identity of the open compressed file, or of the one that `wrong` describes */
+    struct pstk__damage damage; /* the last damage that was found */
+    char *wrong; /* why this file is damaged, so that no read unpacks it again; owned; NULL: not
+                    known to be */
+    /* For a file that is unpacked into the cache, `file` is its entry. If that entry was damaged,
+     * `again` is the new entry, which is open and is read once has_again is set. */
     struct pstk__file again;
     _Atomic int has_again;
     struct pstk__unpack *unpack;
 };
 
 struct pstk__unpack {
-    struct pstk__store store; /* first */
+    struct pstk__store store; /* must be first */
     struct pstk__packed_files table;
-    struct opened *opened; /* owned; one for each file */
-    uint32_t packings;     /* of files: a set of bits by number */
-    uint32_t spans;        /* of those that are read from points */
-    /* Locks. opening: held while a file is opened or closed, and taken before mutex. mutex: never
-     * held while anything is read. */
+    struct opened *opened; /* one for each file, owned */
+    uint32_t packings;     /* packings of the files, a set of bits by number */
+    uint32_t spans;        /* packings of the files that are read from points */
+    /* Locks. opening: held while a file is opened or closed; taken before mutex. mutex: never held
+     * during a read. */
     pthread_mutex_t opening, mutex;
     pthread_mutex_t mending; /* held while a damaged entry of the cache is made again */
-    pthread_cond_t changed;  /* a slot is no longer busy, or claims less */
-    int n_ready;             /* of these four, in the order of init */
+    pthread_cond_t changed;  /* signals that a slot is no longer busy, or claims less */
+    int n_ready;             /* how many of the next four are ready, in the order of init */
     uint64_t n_reads;
     uint32_t n_slots;
     struct slot *slots; /* owned */
-    uint8_t *memory;    /* owned; of the spans */
+    uint8_t *memory;    /* memory of the spans, owned */
 };
 
-/* Why the thread's last open failed, or "". */
+/* Reason why the thread's last open failed, or "". */
 static _Thread_local char open_why[sizeof((struct pstk_error *)0)->message];
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -76,9 +78,9 @@ static int claims(const struct slot *slot, uint32_t number, uint64_t offset)
     return slot->claimed == number && slot->claimed_begin <= offset && offset < slot->claimed_end;
 }
 
-/* Choose a slot to read a byte at, or NULL: wait. With the mutex. A slot that has the span is the
- * only one that does; else one that stopped just before it, to go on; else the one that was used
- * least recently. */
+/* Choose a slot to read a byte, or NULL: wait. Call with the mutex. Only the slot that has the byte
+ * may be taken, if there is one; otherwise one that stopped just before it, to continue; otherwise
+ * the least recently used. */
 static struct slot *choose(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
 {
     struct slot *oldest = NULL, *before = NULL;
@@ -97,7 +99,8 @@ static struct slot *choose(struct pstk__unpack *unpack, uint32_t number, uint64_
     return before ? before : oldest;
 }
 
-/* Make a slot busy, and others that want the same bytes wait. Called by reading threads. */
+/* Make a slot busy, so that other threads that want the same bytes wait. Called by reading threads.
+ */
 static struct slot *take_slot(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
 {
     struct slot *slot;
@@ -107,7 +110,7 @@ static struct slot *take_slot(struct pstk__unpack *unpack, uint32_t number, uint
     slot->is_busy = 1;
     slot->used = ++unpack->n_reads;
     if (!claims(slot, number, offset)) {
-        /* The span is not known yet: it has these bytes at least, or the next point lies there. */
+        /* The span is not known yet: it has at least these bytes, or the next point lies there. */
         slot->claimed = number;
         slot->claimed_begin = offset / PSTK__SPACING * PSTK__SPACING;
         slot->claimed_end = slot->claimed_begin + PSTK__SPACING;
@@ -116,7 +119,7 @@ static struct slot *take_slot(struct pstk__unpack *unpack, uint32_t number, uint
     return slot;
 }
 
-/* Set what a busy slot has, now that it is known. */
+/* Set the range of a busy slot, once it is known. */
 static void claim(struct pstk__unpack *unpack, struct slot *slot, uint32_t number)
 {
     pthread_mutex_lock(&unpack->mutex);
@@ -127,7 +130,7 @@ static void claim(struct pstk__unpack *unpack, struct slot *slot, uint32_t numbe
     pthread_mutex_unlock(&unpack->mutex);
 }
 
-/* End the use of a slot; `damage` may have been found. */
+/* Release a slot, and store `damage` if some was found. */
 static void leave_slot(struct pstk__unpack *unpack, struct slot *slot, uint32_t number, int is_lost,
                        const struct pstk__damage *damage)
 {
@@ -164,7 +167,7 @@ static int open_points(struct pstk__unpack *unpack, struct slot *slot, uint32_t 
     return r;
 }
 
-/* Bring the span with a byte into a busy slot. */
+/* Bring the span that has a byte into a busy slot. */
 static int seek(struct pstk__unpack *unpack, struct slot *slot, uint32_t number, uint64_t offset,
                 struct pstk__damage *damage)
 {
@@ -195,7 +198,8 @@ static int seek(struct pstk__unpack *unpack, struct slot *slot, uint32_t number,
 
 static struct pstk__unpack *unpack_of(const struct pstk__store *store)
 {
-    return (struct pstk__unpack *)(uintptr_t)store; /* the caller's is never constant */
+    return (struct pstk__unpack *)(uintptr_t)
+        store; /* the object behind the caller's pointer is never const */
 }
 
 static uint32_t number_of(const struct opened *opened)
@@ -203,7 +207,7 @@ static uint32_t number_of(const struct opened *opened)
     return (uint32_t)(opened - opened->unpack->opened);
 }
 
-/* Is the file at the path still the one that is open? With `opening`. */
+/* 1: the file at the path is still the open one. Call with `opening`. */
 static int still_there(const struct pstk__unpack *unpack, const struct opened *opened,
                        const char *path)
 {
@@ -215,7 +219,7 @@ static int still_there(const struct pstk__unpack *unpack, const struct opened *o
            entry.inode == opened->inode;
 }
 
-/* Open a compressed file, or count that it is open once more. With `opening`. */
+/* Open a compressed file, or count one more open of it. Call with `opening`. */
 static int open_packed(struct pstk__unpack *unpack, struct opened *opened, const char *path)
 {
     const struct pstk__store *below = unpack->table.store;
@@ -232,7 +236,7 @@ static int open_packed(struct pstk__unpack *unpack, struct opened *opened, const
     return r;
 }
 
-/* 1: the file below is the one that was found. */
+/* 1: the file of the store below is the one that was found. */
 static int is_same(const struct pstk__unpack *unpack, uint32_t number, const char *path)
 {
     const struct pstk__store *below = unpack->table.store;
@@ -247,7 +251,7 @@ static int is_same(const struct pstk__unpack *unpack, uint32_t number, const cha
     return r == 0 && size == of->size && changed_ns == of->changed_ns;
 }
 
-/* Replace an entry that a read found damaged. Called by reading threads, any number at once. */
+/* Replace an entry that a read found damaged. Any number of reading threads may call it at once. */
 static int open_again(struct pstk__unpack *unpack, struct opened *opened)
 {
     int r = 0;
@@ -255,7 +259,7 @@ static int open_again(struct pstk__unpack *unpack, struct opened *opened)
     if (!atomic_load_explicit(&opened->has_again, memory_order_relaxed)) {
         r = pstk__packed_entry(&unpack->table, number_of(opened), &opened->file, &opened->again,
                                NULL);
-        if (r == 0) /* with the load in entry_of */
+        if (r == 0) /* pairs with the load in entry_of */
             atomic_store_explicit(&opened->has_again, 1, memory_order_release);
     }
     pthread_mutex_unlock(&unpack->mending);
@@ -279,7 +283,7 @@ static int64_t read_entry(struct pstk__unpack *unpack, struct opened *opened, vo
     return entry->store->read_at(entry, buffer, size, offset);
 }
 
-/* Keep why a compressed file cannot be unpacked. With `opening`. */
+/* Store why a compressed file cannot be unpacked. Call with `opening`. */
 static void keep_damage(struct opened *opened, const char *path, const char *why)
 {
     const struct pstk__store *below = opened->unpack->table.store;
@@ -292,14 +296,14 @@ static void keep_damage(struct opened *opened, const char *path, const char *why
     opened->wrong = strdup(why);
 }
 
-/* 1: the file was found damaged, and no other has taken its place. With `opening`. */
+/* 1: the file was found damaged, and was not replaced since. Call with `opening`. */
 static int is_known_damage(const struct opened *opened, const char *path)
 {
     return opened->wrong && still_there(opened->unpack, opened, path);
 }
 
-/* Open the cache entry of a file, or count that it is open once more. Entries are made without a
- * lock: the cache has one maker of each. */
+/* Open the cache entry of a file, or count one more open of it. Makes entries without a lock: the
+ * cache allows one maker of each. */
 static int open_entry(struct pstk__unpack *unpack, struct opened *opened, const char *path)
 {
     struct pstk__file entry;
@@ -326,7 +330,8 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened, const 
         atomic_store_explicit(&opened->has_again, 0, memory_order_relaxed);
     }
     pthread_mutex_unlock(&unpack->opening);
-    /* Codes are negative errnos. With ETIMEDOUT a loader's caller would call next again. */
+    /* Errors are negative errnos. ETIMEDOUT becomes EBUSY: with ETIMEDOUT a loader's caller would
+     * call next again. */
     const int native = r < 0 && err.native ? err.native : -r;
     return native == ETIMEDOUT ? -EBUSY : -native;
 }
@@ -341,7 +346,7 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
         return below->open(below, file, path);
     struct opened *opened = &unpack->opened[number];
     const int is_cached = pstk__packed_is_cached(&unpack->table.at[number]);
-    /* A file that is no longer what it was is opened as it is: its size and time show that. */
+    /* A file that was changed is opened unpacked: its size and time then show the change. */
     if (is_cached && !is_same(unpack, number, path))
         return below->open(below, file, path);
     pthread_mutex_lock(&unpack->opening);
@@ -355,7 +360,7 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
     return r;
 }
 
-/* The size is the unpacked one as long as the file has the size that it had. */
+/* Returns the unpacked size as long as the compressed file has its old size. */
 static int unpack_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {
     const struct opened *opened = file->state;
@@ -366,7 +371,7 @@ static int unpack_stat(const struct pstk__file *file, uint64_t *size, int64_t *c
     return r;
 }
 
-/* Reads end with the span: the caller goes on with the next. */
+/* A read ends with its span; the caller continues in the next one. */
 static int64_t unpack_read_at(const struct pstk__file *file, void *buffer, uint64_t size,
                               uint64_t offset)
 {
@@ -387,7 +392,7 @@ static int64_t unpack_read_at(const struct pstk__file *file, void *buffer, uint6
     return r;
 }
 
-/* Forget the spans of a file. Nobody reads from it. */
+/* Forget the spans of a file that no thread reads. */
 static void forget(struct pstk__unpack *unpack, uint32_t number)
 {
     pthread_mutex_lock(&unpack->mutex);
@@ -492,13 +497,13 @@ static uint32_t slots_for_cores(void)
     return 2 * n < MIN_SLOTS ? MIN_SLOTS : 2 * n < MAX_SLOTS ? 2 * (uint32_t)n : MAX_SLOTS;
 }
 
-/* The spans; their memory is touched as they are used. */
+/* Allocate the spans; their memory is touched as they are used. */
 static int open_slots(struct pstk__unpack *unpack)
 {
     const uint64_t size = (pstk__span_memory(unpack->spans) + 63) / 64 * 64;
     const uint32_t n = unpack->spans >> 1 ? slots_for_cores() : 0;
     if (n == 0)
-        return 0; /* nothing is read from points */
+        return 0; /* no file is read from points */
     unpack->slots = calloc(n, sizeof *unpack->slots);
     unpack->memory = aligned_alloc(64, n * size);
     if (!unpack->slots || !unpack->memory)
@@ -531,7 +536,7 @@ static int open_locks(struct pstk__unpack *unpack)
     return 0;
 }
 
-/* What reading takes, once the files are known. */
+/* Prepare for reading, once the files are known. */
 static int open_reading(struct pstk__unpack *unpack, struct pstk_error *err)
 {
     const uint64_t n = unpack->table.names.n;

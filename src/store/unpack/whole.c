@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PIECE (256u << 10) /* unpacked bytes at once */
+#define PIECE (256u << 10) /* bytes of a piece, unpacked */
 
 static const struct pstk__whole *const wholes[] = {[2] = &pstk__whole_zstd,
                                                    [PSTK__WHOLE_BZIP2] = &pstk__whole_bzip2,
@@ -26,9 +26,9 @@ struct run {
     const struct pstk__whole *whole;
     struct pstk__whole_stream *stream; /* owned */
     struct pstk__unpack_input input;
-    uint8_t *memory; /* owned: of the input, then a piece, which io.out is in */
+    uint8_t *memory; /* memory of the input, then of a piece, which io.out points into; owned */
     uint8_t *piece;
-    uint64_t n_made; /* bytes */
+    uint64_t n_made; /* bytes unpacked so far */
 };
 
 static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err)
@@ -55,7 +55,7 @@ static int fail_size(const struct run *run)
     return fail_byte(run, why);
 }
 
-/* Hand on what was unpacked. */
+/* Hand on the bytes that were unpacked. */
 static int give(struct run *run)
 {
     struct pstk__whole_job *job = run->job;

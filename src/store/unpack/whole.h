@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole: the table of ways to compress files that are unpacked as a whole, from the begin to the
- * end; and unpacking one. What it gives is handed on piece by piece.
+ * whole: the table of compression formats of files that are unpacked as a whole, from begin to end,
+ * and a function that unpacks a file and hands on its bytes piece by piece.
  */
 #ifndef PSTK_UNPACK_WHOLE_H
 #define PSTK_UNPACK_WHOLE_H
@@ -13,22 +13,22 @@ struct pstk__whole_stream;
 
 struct pstk__whole {
     const char *name;
-    const char *repair;  /* as of struct pstk__packing */
-    const char *smaller; /* what to do about LARGE; NULL: step never returns it */
-    const char *missing; /* the package that the build lacked; NULL: it is there */
-    /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL:
-     * no memory. */
+    const char *repair;  /* advice about damage, for messages */
+    const char *smaller; /* advice about PSTK__UNPACK_LARGE; NULL: step never returns it */
+    const char *missing; /* package that the build lacked; NULL: none */
+    /* Begin a file of `size` bytes that unpacks to `unpacked` bytes; PSTK_NONE: unknown. Returns
+     * owned; NULL: out of memory. */
     struct pstk__whole_stream *(*open)(uint64_t size, uint64_t unpacked);
-    /* Go on. MORE, LARGE, MEMORY or BAD, as of struct pstk__packing. */
+    /* Unpack further. Returns MORE, LARGE, MEMORY or BAD of enum pstk__unpacking. */
     enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__unpack_io *io,
                                  const char **why);
     int (*is_complete)(const struct pstk__whole_stream *stream);
-    /* 1: all that was unpacked has checksums in the file. NULL: it never has. */
+    /* 1: all bytes unpacked have checksums in the file. NULL: always 0. */
     int (*is_checked)(const struct pstk__whole_stream *stream);
     void (*close)(struct pstk__whole_stream *stream);
 };
 
-/* Numbers, after those of packing.h. */
+/* Numbers of the entries, after those of packing.h. */
 #define PSTK__WHOLE_BZIP2 3
 #define PSTK__WHOLE_BROTLI 4
 #define PSTK__WHOLE_SNAPPY 5
@@ -36,31 +36,31 @@ struct pstk__whole {
 
 extern const struct pstk__whole pstk__whole_zstd, pstk__whole_bzip2, pstk__whole_brotli,
     pstk__whole_snappy;
-/* Of a number from 2 to PSTK__N_WHOLE. */
+/* Return the entry of a number from 2 to PSTK__N_WHOLE. */
 const struct pstk__whole *pstk__whole_of(uint32_t number);
 
 struct pstk__whole_job {
     const struct pstk__store *store;
-    const char *path; /* of the file */
-    const char *name; /* as the data set lists it, for messages */
-    uint32_t packing; /* number */
-    /* What the file was when it was listed; checked before the first read and after the last. */
+    const char *path; /* path of the file */
+    const char *name; /* name in the data set, for messages */
+    uint32_t packing; /* number of its packing */
+    /* The file as it was when it was listed; checked before the first read and after the last. */
     uint64_t size;      /* bytes */
-    int64_t changed_ns; /* as store.h */
-    uint64_t unpacked;  /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
-    int is_checked;     /* set: 1, all of it has checksums in the file */
-    /* Take the next bytes. <0 ends it. NULL: they are counted. */
+    int64_t changed_ns; /* time of change, as in store.h */
+    uint64_t unpacked;  /* bytes that it must unpack to; PSTK_NONE: any number, which the call then
+                           sets */
+    int is_checked;     /* 1: all bytes have checksums in the file; the call sets it */
+    /* Receives the next bytes; a result below 0 ends the call. NULL: the bytes are only counted. */
     int (*take)(void *user, const void *bytes, uint64_t n, struct pstk_error *err);
     void *take_user;
-    /* As of struct pstk__pass. */
+    /* As in struct pstk__pass. */
     int (*progress)(void *user, uint64_t n);
     void *user;
 };
 
 /* Unpack a file. 0; EBADMSG: it is damaged, with its byte, unpacks to another number of bytes, or
- * is no longer the one that was listed: what was taken counts for nothing; ENOTSUP: this build has
- * no library for it, or it needs a window above 128 MiB; ECANCELED; ENOMEM; others of store and
- * take. */
+ * was changed since it was listed: discard the bytes received; ENOTSUP: this build has no library
+ * for it, or it needs a window above 128 MiB; ECANCELED; ENOMEM; other errors of store and take. */
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of brotli, which have no checksum. */
+/* brotli: files of brotli, which has no checksum. */
 #include "store/unpack/whole.h"
 
 #include <brotli/decode.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of one or more streams of bzip2. */
+/* bzip2: files of one or more streams. */
 #include "store/unpack/whole.h"
 
 #include <bzlib.h>
@@ -8,7 +8,7 @@
 struct pstk__whole_stream {
     bz_stream bzip2;
     int is_open;   /* 1: a stream has begun */
-    int n_streams; /* that have ended: 0 or 1, which means some */
+    int n_streams; /* streams that have ended: 0, or 1 for any number */
 };
 
 static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
@@ -30,10 +30,10 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
     bz_stream *bzip2 = &stream->bzip2;
     while (io->n_out && (io->n_in || stream->is_open)) {
         if (!stream->is_open && BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
-            return PSTK__UNPACK_MEMORY; /* the parameters are right */
+            return PSTK__UNPACK_MEMORY; /* cannot be a wrong parameter, so no memory */
         stream->is_open = 1;
-        const uint32_t n_in = (uint32_t)io->n_in, n_out = (uint32_t)io->n_out; /* of pieces */
-        bzip2->next_in = (char *)(uintptr_t)io->in;                            /* only read */
+        const uint32_t n_in = (uint32_t)io->n_in, n_out = (uint32_t)io->n_out; /* at most a piece */
+        bzip2->next_in = (char *)(uintptr_t)io->in; /* bzip2 only reads it */
         bzip2->avail_in = n_in;
         bzip2->next_out = (char *)io->out;
         bzip2->avail_out = n_out;

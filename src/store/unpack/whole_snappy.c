@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that are one block of snappy, which has no checksum. A block is unpacked at once: memory is
- * that of the file, and of what it must unpack to.
+ * snappy: files of one block, which has no checksum. A block is unpacked at once, so it takes
+ * memory for the whole file, and for its unpacked bytes.
  */
 #include "store/unpack/whole.h"
 
@@ -11,8 +11,8 @@
 
 struct pstk__whole_stream {
     uint64_t size, unpacked; /* bytes */
-    uint64_t n_in, n_out;    /* gathered, handed on */
-    char *in, *out;          /* owned; out: once all is there */
+    uint64_t n_in, n_out;    /* bytes gathered, and bytes handed on */
+    char *in, *out;          /* owned; out: set once all input is there */
 };
 
 static void whole_close(struct pstk__whole_stream *stream)
@@ -36,7 +36,8 @@ static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
     return NULL;
 }
 
-/* Unpack what was gathered. NULL, or what is wrong. Without memory there is no stream->out. */
+/* Unpack the gathered bytes. Returns NULL, or the reason of a failure. Out of memory: stream->out
+ * is NULL. */
 static const char *unpack(struct pstk__whole_stream *stream)
 {
     size_t n;

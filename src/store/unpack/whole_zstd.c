@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of zstd whose frames are too large to be read alone. */
+/* zstd: files whose frames are too large for random reads. */
 #include "store/unpack/frames.h"
 #include "store/unpack/whole.h"
 
@@ -7,7 +7,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define WINDOW_LOG 27 /* 128 MiB: of zstd's levels, and --long without a number */
+#define WINDOW_LOG 27 /* 128 MiB: enough for all levels of zstd, and for --long without a number   \
+                       */
 
 struct pstk__whole_stream {
     ZSTD_DStream *zstd; /* owned */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd: files of one or more frames (RFC 8878), skippable ones among them: those with a seek table
- * at their end too, whose frames are found by reading through them. A point is the begin of a
- * frame. A frame can be read alone if its window is at most 8 MiB.
+ * zstd: files of one or more frames (RFC 8878), skippable ones included, such as those of a seek
+ * table at the end; the frames are found by reading through the file. A point is the begin of a
+ * frame. A frame is read at random if its window is at most 8 MiB.
  */
-/* Static contexts: stable since zstd 1.4, but declared only on request. */
+/* Static contexts are stable since zstd 1.4, but declared only on request. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "store/unpack/packing.h"
 
@@ -14,7 +14,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define WINDOW_LOG 23 /* 8 MiB: of levels up to 19 */
+#define WINDOW_LOG 23 /* 8 MiB: enough for levels up to 19 */
 
 struct pstk__unpacker {
     ZSTD_DStream *zstd; /* in the memory after this struct; never allocates */
