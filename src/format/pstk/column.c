@@ -10,7 +10,7 @@
 
 static const char magic[8] = {'P', 'S', 'T', 'K', 'C', 'O', 'L', 'M'};
 
-/* Where things lie in a header and in a page; FORMAT.md has the tables. */
+/* Positions in a header and in a page; FORMAT.md has the tables. */
 enum {
     AT_VERSION = 8,
     AT_FLAGS = 12,
@@ -97,7 +97,7 @@ uint32_t pstk__column_header_encode(struct pstk__column_header *h, void *bytes)
     return h->crc;
 }
 
-/* Damage in bytes [offset, offset + length) of a column file. */
+/* Fail for damage in bytes [offset, offset + length) of a column file. */
 #define FAIL_BYTES(err, file, offset, length, ...)                                                 \
     (pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD, __VA_ARGS__),                                 \
      pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, offset, length), PSTK_EBADMSG)
@@ -110,8 +110,8 @@ static int is_zero(const uint8_t *b, size_t size)
     return 1;
 }
 
-/* Magic, checksum, version, flags, dtype: in this order, so that a flipped bit is damage and only
- * an intact header can be of another version. */
+/* Check magic, checksum, version, flags and dtype. The checksum comes early, so that a flipped bit
+ * counts as damage, and only an intact header as another version. */
 static int check_kind(const uint8_t *b, const char *file, struct pstk_error *err)
 {
     if (memcmp(b, magic, sizeof magic) != 0)
@@ -144,7 +144,7 @@ static int check_kind(const uint8_t *b, const char *file, struct pstk_error *err
     return 0;
 }
 
-/* The name, and zeros up to the end of its room. */
+/* Check the name, and the zeros after it. */
 static int check_name(const uint8_t *b, const char *file, struct pstk_error *err)
 {
     const char *name = (const char *)b + AT_NAME;

@@ -22,7 +22,7 @@ uint32_t pstk__column_fact_parse(const char *name)
     return 0;
 }
 
-/* Bytes of a row of an array whose only variable dimension is one; 0: another field. */
+/* Return the bytes of a row of an array with only one variable dimension; 0: another field. */
 static uint64_t row_size(const struct pstk_field *field)
 {
     uint64_t size = pstk_dtype_size(field->dtype);
@@ -30,12 +30,12 @@ static uint64_t row_size(const struct pstk_field *field)
     for (uint32_t d = 0; d < field->n_dims; d++) {
         n_variable += field->shape[d] == 0;
         if (__builtin_mul_overflow(size, field->shape[d] ? field->shape[d] : 1, &size))
-            size = UINT64_MAX; /* of such rows a value has none */
+            size = UINT64_MAX; /* no value has such rows */
     }
     return n_variable == 1 ? size : 0;
 }
 
-/* Does a field have a fact? Facts are numbered in the order in which they are listed. */
+/* 1: the field has the fact. Facts are numbered in the order in which they are listed. */
 static int has_fact(const struct pstk__schema *schema, uint32_t field, uint32_t fact)
 {
     const struct pstk_field *f = &schema->fields[field];
@@ -110,7 +110,7 @@ void pstk__column_fact_value(const struct pstk__schema *schema,
     case PSTK_COLUMN_SIZE:
         pstk__put32(value, view->plain_size);
         break;
-    case PSTK_COLUMN_LENGTH: /* the writer's check saw to it that rows are whole */
+    case PSTK_COLUMN_LENGTH: /* the writer's check ensures that rows are whole */
         pstk__put32(value, (uint32_t)(view->plain_size / row_size(&schema->fields[column->field])));
         break;
     case PSTK_COLUMN_WIDTH:

@@ -19,7 +19,7 @@ static int fail_number(const char *file, struct pstk_error *err, const char *wha
     return pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
 }
 
-/* The header against the manifest. */
+/* Compare the header with the manifest. */
 static int compare(const struct pstk__column_header *h,
                    const struct pstk__column_location *location, const char *file,
                    struct pstk_error *err)
@@ -43,7 +43,7 @@ static int compare(const struct pstk__column_header *h,
     return 0;
 }
 
-/* Bytes of the file, by the manifest. */
+/* Return the bytes of the file by the manifest. */
 static uint64_t expected_size(const struct pstk__column_location *location)
 {
     return pstk__column_file_size(location->manifest->shards[location->shard].n_records,
@@ -112,13 +112,13 @@ int64_t pstk__column_file_pages(const struct pstk__column_file *file, uint64_t p
     return (int64_t)(size / PSTK__COLUMN_PAGE);
 }
 
-/* Values that a caller wants. */
+/* A range of values that a caller wants. */
 struct range {
     uint64_t first, end; /* records of the shard */
-    uint8_t *out;        /* of value `first` */
+    uint8_t *out;        /* position of value `first` */
 };
 
-/* Check a page and copy those of its values that are wanted. */
+/* Check a page, and copy its values that are in the range. */
 static int copy_page(const struct pstk__column_file *file, uint64_t page, const void *bytes,
                      const struct range *range, struct pstk_error *err)
 {

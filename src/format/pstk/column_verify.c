@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the records give of a page of values. */
+/* The values of a page that follow from the records. */
 struct expected {
-    uint32_t crc; /* of the values of its intact records, in order */
-    uint32_t n;   /* these records */
+    uint32_t crc; /* CRC of the values of its intact records, in order */
+    uint32_t n;   /* number of these records */
 };
 
-/* A column that follows from the records, and what they give. */
+/* A column that follows from the records, with its expected values. */
 struct followed {
     struct pstk__derived_column derived;
-    struct expected *pages; /* owned; of the shard, up to the last one with an intact record */
+    struct expected *pages; /* pages of the shard, up to the last one with an intact record; owned
+                             */
     uint64_t n_pages, capacity;
 };
 
@@ -28,11 +29,11 @@ struct pstk__column_verifier {
     const struct pstk__store *store;
     const char *path;
     const struct pstk__manifest *manifest;
-    struct followed *columns; /* owned; one for each of the manifest */
+    struct followed *columns; /* one for each column of the manifest, owned */
     uint8_t *buffer;          /* owned; PSTK__COLUMN_READ bytes */
     uint32_t shard;
     const struct pstk__column_sink *sink;
-    struct pstk_error bad; /* the damage that is being reported */
+    struct pstk_error bad; /* damage to report */
 };
 
 void pstk__column_verifier_close(struct pstk__column_verifier *verifier)
@@ -89,8 +90,8 @@ void pstk__column_verifier_begin(struct pstk__column_verifier *verifier, uint32_
         verifier->columns[i].n_pages = 0;
 }
 
-/* The page, which grows the list: what the manifest says of the shard reserves no memory. NULL: out
- * of memory. */
+/* Return the expected values of a page, and grow the list as needed, so that the manifest's numbers
+ * reserve no memory. NULL: out of memory. */
 static struct expected *find_page(struct followed *column, uint64_t page)
 {
     if (page >= column->capacity) {
@@ -128,7 +129,7 @@ int pstk__column_verifier_add(struct pstk__column_verifier *verifier, uint64_t r
 /* ---- the files --------------------------------------------------------------------------------
  */
 
-/* Hand on verifier->bad, which concerns the file `name`. */
+/* Hand verifier->bad, which concerns the file `name`, to the sink. */
 static int report(struct pstk__column_verifier *verifier, const char *name)
 {
     struct pstk_error *bad = &verifier->bad;
@@ -136,7 +137,7 @@ static int report(struct pstk__column_verifier *verifier, const char *name)
     return verifier->sink->bad(verifier->sink->user, bad) ? PSTK_ECANCELED : 0;
 }
 
-/* Compare a page with what the records give. */
+/* Compare a page with the values that follow from the records. */
 static int compare(struct pstk__column_verifier *verifier, uint32_t i,
                    const struct pstk__column_page *page, const void *values)
 {
@@ -160,8 +161,8 @@ static int compare(struct pstk__column_verifier *verifier, uint32_t i,
 struct pass {
     const struct pstk__column_file *file;
     uint32_t i;   /* number of the column */
-    uint32_t crc; /* of the page CRCs so far */
-    int n_bad;    /* 1: a page was damaged, so crc means nothing */
+    uint32_t crc; /* CRC of the page CRCs so far */
+    int n_bad;    /* 1: a page was damaged, so crc is invalid */
 };
 
 static int check_page(struct pstk__column_verifier *verifier, struct pass *pass, uint64_t page,
@@ -197,7 +198,7 @@ static int check_pages(struct pstk__column_verifier *verifier, struct pass *pass
     return r;
 }
 
-/* What the header says of the whole file. */
+/* Check the values of the header that concern the whole file. */
 static int check_header(struct pstk__column_verifier *verifier, const struct pass *pass,
                         const uint32_t *tag)
 {
@@ -228,7 +229,8 @@ static int check_column(struct pstk__column_verifier *verifier, uint32_t i, cons
     struct pass pass = {.file = &file, .i = i};
     if (pstk__column_file_open(&file, &location, &verifier->bad) < 0)
         return pstk__file_is_refused(verifier->bad.native)
-                   ? pstk__fail_copy(err, &verifier->bad) /* the machine's, as with a shard */
+                   ? pstk__fail_copy(err,
+                                     &verifier->bad) /* an error of the machine, as with a shard */
                    : report(verifier, file.name);
     int r = check_pages(verifier, &pass);
     if (r == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * identity: a digest of records that does not depend on how they are cut into shards. Declared in
- * record.h. A polynomial in R over the records' hashes, modulo the Mersenne prime 2^61 - 1: so two
- * runs join in O(log n), and every record's place counts.
+ * identity: a digest of records that does not depend on how they are divided into shards. Declared
+ * in record.h. The digest is a polynomial in R over the records' hashes, modulo the Mersenne prime
+ * 2^61 - 1. So two runs join in O(log n), and the position of every record counts.
  */
 #include "record/record.h"
 
@@ -14,17 +14,17 @@
 #define PRIME ((1ull << 61) - 1)
 
 static const uint64_t lane_seed[2] = {0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
-/* Both below 2^61 - 1, so reduced as they stand. */
+/* Both are below 2^61 - 1, so they need no reduction. */
 static const uint64_t lane_base[2] = {0x0FD3B5A9C1E57E2Bu, 0x1B873593CC9E2D51u};
 
-/* x mod P for x < 2^64: 2^61 = 1 (mod P). */
+/* Return x mod P for x < 2^64: 2^61 = 1 (mod P). */
 static uint64_t reduce(uint64_t x)
 {
     x = (x & PRIME) + (x >> 61);
     return x >= PRIME ? x - PRIME : x;
 }
 
-/* a * b mod P for a, b < P: the product is below 2^122, its halves below 2^61 each. */
+/* Return a * b mod P for a, b < P: the product is below 2^122, its halves below 2^61 each. */
 static uint64_t times(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;

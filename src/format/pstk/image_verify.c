@@ -25,10 +25,10 @@ tell_wrong(const struct pstk__image_findings *findings, const char *fmt, ...)
 
 /* ---- pixels ---------------------------------------------------------------------------------- */
 
-/* An image that is decoded to one number for all its pixels. */
+/* An image, and the checksum of its decoded pixels. */
 struct summed {
     struct pstk__coded image;
-    uint32_t crc; /* out */
+    uint32_t crc; /* CRC of the pixels, output */
 };
 
 static void sum_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
@@ -59,7 +59,7 @@ static int open_image(struct pstk__image_verifier *verifier, const struct pstk__
     return pstk__image_state_open(&verifier->image, &verifier->arena, PSTK_KERNELS_AUTO, err);
 }
 
-/* Decode all of it. 1: done; 0: damage was reported. */
+/* Decode the whole image. 1: done; 0: damage was reported. */
 static int decode_whole(struct pstk__image_verifier *verifier, struct summed *summed,
                         const struct pstk__image_findings *findings, struct pstk_error *err)
 {
@@ -74,7 +74,7 @@ static int decode_whole(struct pstk__image_verifier *verifier, struct summed *su
     return result < 0 ? tell_wrong(findings, "cannot be decoded: %s", why.message) : 1;
 }
 
-/* A damaged file must be one that only guesses decode. */
+/* Check that a file marked as damaged gives a warning, and that pstk__image_damaged decodes it. */
 static int decode_damaged(struct pstk__image_verifier *verifier, struct summed *file,
                           const struct pstk__image_findings *findings, struct pstk_error *err)
 {
@@ -88,7 +88,7 @@ static int decode_damaged(struct pstk__image_verifier *verifier, struct summed *
     return result < 0 ? result : 0;
 }
 
-/* Planes are decoded both ways: by our own back end, and, as the file they give, by libjpeg. */
+/* Decode planes in both ways: by our own back end, and as the file that they give, by libjpeg. */
 static int decode_image(struct pstk__image_verifier *verifier, const struct pstk__field_view *view,
                         const void *plain, const struct pstk__image_info *info,
                         const struct pstk__image_findings *findings, struct pstk_error *err)
@@ -156,7 +156,7 @@ int pstk__image_verifier_mask(struct pstk__image_verifier *verifier,
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* An image of a list, which lies uncompressed in the record. */
+/* Check an image of a list, which is not compressed in the record. */
 static int check_item(struct pstk__image_verifier *verifier, uint32_t kind,
                       const struct pstk__field_view *item,
                       const struct pstk__image_findings *findings, struct pstk_error *err)
@@ -191,7 +191,7 @@ int pstk__image_verifier_list(struct pstk__image_verifier *verifier, uint32_t ki
         return tell_wrong(findings, "its largest item has %u x %u pixels, its record says %u x %u",
                           width, height, view->width, view->height);
     if (pstk__list_begin(&list, kind, plain, view->plain_size, text))
-        return 0; /* which pstk__value_check has reported */
+        return 0; /* pstk__value_check has reported it */
     while (r == 0 && list.i < list.n && !pstk__list_next(&list, &item, text))
         r = check_item(verifier, kind, &item, findings, err);
     return r;

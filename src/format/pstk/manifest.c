@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a manifest up, and its invariants. */
+/* Builds a manifest, and checks its invariants. */
 #include "format/pstk/manifest.h"
 
 #include "base/error.h"
@@ -37,7 +37,7 @@ void pstk__manifest_free(struct pstk__manifest *m)
     memset(m, 0, sizeof *m);
 }
 
-/* Room for one more element; doubles, so that n additions cost O(n). NULL: out of memory. */
+/* Make room for one more element; doubles, so that n additions cost O(n). NULL: out of memory. */
 static void *grow(void *array, uint32_t n, uint32_t *capacity, size_t element_size)
 {
     if (n < *capacity)
@@ -112,7 +112,7 @@ int pstk__manifest_add_column(struct pstk__manifest *m, const struct pstk__manif
                               struct pstk_error *err)
 {
     struct pstk__manifest_column *list =
-        reallocarray(m->columns, (size_t)m->n_columns + 1, sizeof *list); /* at most 256 */
+        reallocarray(m->columns, (size_t)m->n_columns + 1, sizeof *list); /* at most 256 columns */
     if (!list)
         return no_memory(err);
     m->columns = list;
@@ -150,7 +150,7 @@ int pstk__manifest_find_column(const struct pstk__manifest *m, const char *name)
     return -1;
 }
 
-/* Bytes of a shard's name before ".pstk". */
+/* Return the bytes of a shard's name before ".pstk". */
 static int stem_size(const char *shard)
 {
     const char *end = strrchr(shard, '.');
@@ -254,7 +254,8 @@ int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, con
     return pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: the manifest is wrong: %s", name, what);
 }
 
-/* Where a broken invariant is reported: EBADMSG of a file that was read, EINVAL of one to print. */
+/* A check, and the code of its errors: EBADMSG for a file that was read, EINVAL for a manifest to
+ * print. */
 struct check {
     const struct pstk__manifest *m;
     const char *name;
@@ -262,7 +263,7 @@ struct check {
     struct pstk_error *err;
 };
 
-#define SUM_MAX (1ull << 62) /* bytes of a field in all: JSON readers have 63 bits */
+#define SUM_MAX (1ull << 62) /* max bytes of a field in all records: JSON readers have 63 bits */
 
 #define WRONG(c, ...) pstk__manifest_wrong((c)->name, (c)->code, (c)->err, __VA_ARGS__)
 
@@ -308,7 +309,7 @@ static int check_shard(const struct check *check, uint32_t i)
     if (shard->n_records < 1 || shard->n_records > PSTK__MAX_SHARD_RECORDS)
         return WRONG(check, "shards[%u].n_records is %llu; must be from 1 to 2^32-1", i,
                      (unsigned long long)shard->n_records);
-    /* The least a shard of so many records can have: below 2^32 * 2^19 bytes, no overflow. */
+    /* Minimal bytes of a shard of this many records: below 2^32 * 2^19, no overflow. */
     uint64_t least = PSTK__HEADER_SIZE + shard->n_records * check->m->schema.head_size +
                      pstk__shard_n_pages(shard->n_records) * PSTK__INDEX_PAGE;
     if (shard->bytes > PSTK__MAX_SHARD_SIZE || shard->bytes % PSTK__INDEX_PAGE != 0 ||
@@ -323,7 +324,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No two files of one name: each byte on disk belongs to one entry. */
+/* Check that all files have different names: each byte on disk belongs to one entry. */
 static int check_unique(const struct check *check)
 {
     const struct pstk__manifest *m = check->m;
@@ -345,8 +346,8 @@ static int check_unique(const struct check *check)
     return r;
 }
 
-/* Sums cannot overflow: fewer than 2^32 shards of at most 2^44 bytes and 2^32 records give below
- * 2^76 in theory, so they are added with a check. */
+/* Check the sums. Fewer than 2^32 shards of at most 2^44 bytes and 2^32 records could sum to nearly
+ * 2^76, so each addition is checked for overflow. */
 static int check_sums(const struct check *check)
 {
     const struct pstk__manifest *m = check->m;
@@ -375,7 +376,7 @@ static int check_field(const struct check *check, uint32_t i)
     if (stats->max_stored_size > PSTK__MAX_VALUE_SIZE ||
         stats->max_plain_size > PSTK__MAX_VALUE_SIZE)
         return WRONG(check, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
-    /* Sums over all records: bounded, so that merge can add the sums of parts. */
+    /* Sums over all records are bounded, so that merge can add the sums of parts. */
     const uint64_t n = check->m->n_samples;
     if (stats->stored_bytes > SUM_MAX || stats->plain_bytes > SUM_MAX ||
         stats->stored_bytes / (n ? n : 1) > stats->max_stored_size ||
@@ -398,7 +399,7 @@ static int check_field(const struct check *check, uint32_t i)
     return 0;
 }
 
-/* A part has a number or a task, and not both. A numbered one may have the id of its pack. */
+/* Check that a part has either a number or a task. A numbered part may have the id of its pack. */
 static int check_part(const struct check *check)
 {
     const struct pstk__manifest *m = check->m;
@@ -421,7 +422,7 @@ static int check_part(const struct check *check)
     return 0;
 }
 
-/* What a column says of itself. */
+/* Check the values of a column that need no other column. */
 static int check_column(const struct check *check, uint32_t i)
 {
     const struct pstk__manifest_column *column = &check->m->columns[i];
@@ -499,13 +500,13 @@ int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int c
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* zstd expands bytes to at most as many times their number: its densest block is a run, a head of 3
- * bytes and 1 byte for up to 128 KiB (RFC 8878, 3.1.1.2). A compressed block, which gives no more,
- * is at least 7: a head, sizes of no literals and of the sequences, their modes, a byte of bits. */
+/* Max factor by which zstd expands bytes. Its densest block is a run: a head of 3 bytes and 1 byte
+ * for up to 128 KiB (RFC 8878, 3.1.1.2). A compressed block gives no more, and has at least 7
+ * bytes: a head, sizes of no literals and of the sequences, their modes, a byte of bits. */
 #define ZSTD_EXPANSION ((128u << 10) / 4)
 
-/* Bytes of the largest record that there can be. A shard's records lie between header and index,
- * and each of the others has at least its head. The check saw to it that all of this fits. */
+/* Return the bytes of the largest record that is possible. A shard's records lie between header and
+ * index, and each of the others has at least its head. The check ensures that all of this fits. */
 static uint64_t largest_record(const struct pstk__manifest *m)
 {
     uint64_t largest = m->schema.head_size;
@@ -519,7 +520,7 @@ static uint64_t largest_record(const struct pstk__manifest *m)
     return largest < PSTK__MAX_RECORD_SIZE ? largest : PSTK__MAX_RECORD_SIZE;
 }
 
-/* Most plain bytes of a value of field i that has at most max_stored. */
+/* Return the max plain bytes of a value of field i that has at most max_stored bytes. */
 static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64_t max_stored)
 {
     const uint32_t exact = m->schema.plain_size[i];
@@ -529,8 +530,8 @@ static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64
     case PSTK_CODEC_ZSTD: /* below 2^32 * 2^15 */
         return exact ? exact : max_stored * ZSTD_EXPANSION;
     default:
-        /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
-         * pixels bound them: max_pixels is checked before a file is rebuilt. */
+        /* Planes have no such factor: coefficients that are all 0 take no bits, whatever their
+         * number. The pixels bound them: max_pixels is checked before a file is rebuilt. */
         return PSTK__MAX_VALUE_SIZE;
     }
 }

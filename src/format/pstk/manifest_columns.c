@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The field and the fact of a column that has them: both or none. */
+/* Parse the field and the fact of a column, which it has both or neither. */
 static void parse_fact(struct pstk__parse *parse, json_t *object,
                        struct pstk__manifest_column *column)
 {
@@ -19,7 +19,7 @@ static void parse_fact(struct pstk__parse *parse, json_t *object,
         pstk__parse_fail_key(parse, "fact", "must be value, size, length, width or height");
 }
 
-/* Keys of a column; its CRCs have another one. */
+/* Keys of a column, except that of its CRCs. */
 static const char *const keys[] = {"name", "dtype", "files", "field", "fact"};
 
 static int is_key(const char *name)
@@ -30,8 +30,8 @@ static int is_key(const char *name)
     return i < sizeof keys / sizeof keys[0];
 }
 
-/* Read 8 hex digits: plain ones, which is faster, or with escapes. -1: the piece is something
- * else. */
+/* Read 8 hex digits: plain ones, which is faster, or with escapes. -1: the piece is something else.
+ */
 static int parse_crc(struct pstk__parse *parse, const struct pstk__json_piece *text, uint32_t *crc)
 {
     char hex[9] = "";
@@ -45,7 +45,7 @@ static int parse_crc(struct pstk__parse *parse, const struct pstk__json_piece *t
     return r;
 }
 
-/* The header CRCs of a column's files, one by one. */
+/* Parse the header CRCs of a column's files, one by one. */
 static void parse_crcs(struct pstk__parse *parse, const struct pstk__json_piece *piece,
                        struct pstk__manifest_column *column)
 {
@@ -61,7 +61,7 @@ static void parse_crcs(struct pstk__parse *parse, const struct pstk__json_piece 
     }
 }
 
-/* Everything of a column except its CRCs, whose list is *crcs: an object of known keys. Returns
+/* Parse all of a column except its CRCs, whose list becomes *crcs: an object of known keys. Returns
  * owned. */
 static json_t *column_object(struct pstk__parse *parse, const struct pstk__json_piece *piece,
                              struct pstk__json_piece *crcs)

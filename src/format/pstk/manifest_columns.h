@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_columns: the side columns of a manifest from JSON. manifest_json.c finds their list, and
- * calls this after the fields, which columns may name.
+ * manifest_columns: parses the side columns of a manifest. manifest_json.c finds their list, and
+ * calls this after it has parsed the fields, which columns may name.
  */
 #ifndef PSTK_MANIFEST_COLUMNS_H
 #define PSTK_MANIFEST_COLUMNS_H

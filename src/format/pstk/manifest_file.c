@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PIECE_SIZE 4096 /* bytes read at once, on the stack: a lost file allocates nothing */
+#define PIECE_SIZE                                                                                 \
+    4096 /* bytes of one read, on the stack, because a check of a lost file must not allocate */
 
 static int check_directory(const char *path, struct pstk_error *err)
 {
@@ -89,7 +90,7 @@ static int is_same(const struct pstk__manifest *m, const struct pstk__file *file
     return got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
 }
 
-/* Ask `is` of the manifest that lies at `path` now. */
+/* Call `is` with the manifest that is at `path` now. */
 static int ask(const struct pstk__manifest *m, const struct pstk__store *store, const char *path,
                int (*is)(const struct pstk__manifest *m, const struct pstk__file *file))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest_file: the manifest of a data set in its directory. */
+/* manifest_file: reads the manifest of a data set from its directory. */
 #ifndef PSTK_MANIFEST_FILE_H
 #define PSTK_MANIFEST_FILE_H
 
@@ -11,11 +11,11 @@
 int pstk__manifest_load(struct pstk__manifest *m, const struct pstk__store *store, const char *path,
                         struct pstk_error *err);
 /* 1: the file in the directory `path` describes the records that load read into *m, with the same
- * columns or others; 0: it describes others, or there is none; a negative errno: it cannot be
- * known. Never allocates. */
+ * columns or others; 0: it describes others, or there is none; a negative errno: unknown. Never
+ * allocates. */
 int pstk__manifest_stands(const struct pstk__manifest *m, const struct pstk__store *store,
                           const char *path);
-/* The same, for the whole file: its columns too. */
+/* As pstk__manifest_stands, for the whole file, its columns included. */
 int pstk__manifest_unchanged(const struct pstk__manifest *m, const struct pstk__store *store,
                              const char *path);
 

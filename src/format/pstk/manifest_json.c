@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Manifest from JSON. A value is taken from jansson's tree by the functions of manifest_parse.h,
- * which check its type and range; every object's keys are exactly the ones that its table lists.
+ * Parses a manifest from JSON. The functions of manifest_parse.h take a value from jansson's tree,
+ * and check its type and range; every object has exactly the keys that its table lists.
  *
  * The text is parsed value by value, a list element by element, so that jansson's tree is never
- * larger than one of them: a tree of the whole takes up to 30 times its text.
+ * larger than one of them: a tree of the whole would take up to 30 times its text.
  *
- * What parsing takes is the sum of four parts. The text itself. Of the element at hand twice its
- * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS of manifest_parse.c
- * and 1, of 100 bytes each, which is nothing. What is kept, which is at most about the text: a name
- * takes its bytes, a terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text
- * takes 48 bytes, 24 in open.c, and at least 32 of the heap for its name and as many for its list;
- * a checksum of a column's file has at least 11 bytes of text and takes 4 to 12. And 16 bytes a
- * file, to find names that are there twice.
+ * Parsing takes the sum of four parts. First the text itself. Second, for the current element,
+ * twice its text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS of
+ * manifest_parse.c and 1, of 100 bytes each, which is negligible. Third, the results, which are at
+ * most about as large as the text: a name takes its bytes, a terminating 0 and an offset of 4
+ * bytes; a shard of at least 111 bytes of text takes 48 bytes, 24 in open.c, and at least 32 of the
+ * heap for its name and as many for its list; a checksum of a column's file has at least 11 bytes
+ * of text and takes 4 to 12. Fourth, 16 bytes a file, to find repeated names.
  *
- * A text that is copied is itself the element at hand; its tree goes before the next is parsed. So
- * all of it is at most 3.5 times the text. What the heap keeps of freed buffers, which it does
- * below 32 MiB, comes on top: of a name of 12 MB that made it 52 MiB.
+ * A text that is copied is itself the current element; its tree is freed before the next is parsed.
+ * So the sum is at most 3.5 times the text. Freed buffers below 32 MiB that the heap keeps come on
+ * top: with a name of 12 MB that made it 52 MiB.
  */
 #include "format/pstk/manifest_json.h"
 
@@ -29,9 +29,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_FEATURES 64           /* names of a list of features */
-#define MAX_FEATURE_NAME 63       /* bytes */
-#define FEATURE_COLUMNS "columns" /* a feature, and the key of `extra` that it has */
+#define MAX_FEATURES 64           /* max names in a list of features */
+#define MAX_FEATURE_NAME 63       /* max bytes of a name */
+#define FEATURE_COLUMNS "columns" /* a feature, and its key in `extra` */
 
 _Static_assert(sizeof PSTK__TAIL_BEFORE - 1 + 8 + sizeof PSTK__TAIL_AFTER - 1 ==
                    PSTK__MANIFEST_TAIL,
@@ -65,7 +65,7 @@ static uint32_t parse_codec(struct pstk__parse *parse, json_t *object)
     return 0;
 }
 
-/* A name, PSTK_MAX_NAME bytes at `to`: of a key that may be absent if it is optional. */
+/* Parse a name into the PSTK_MAX_NAME bytes at `to`. is_optional: the key may be absent. */
 static void parse_name(struct pstk__parse *parse, json_t *object, const char *key, int is_optional,
                        char *to)
 {
@@ -78,7 +78,7 @@ static void parse_name(struct pstk__parse *parse, json_t *object, const char *ke
         memcpy(to, name, strlen(name));
 }
 
-/* A word of a list, or 0. */
+/* Parse a word of a list, or return 0. */
 static uint32_t parse_word(struct pstk__parse *parse, json_t *object, const char *key,
                            uint32_t (*word_parse)(const char *))
 {
@@ -132,7 +132,7 @@ static void parse_field_schema(struct pstk__parse *parse, json_t *object, struct
         field->codec_level = (int32_t)n;
 }
 
-/* An object of counts by name; absent ones are 0. */
+/* Parse an object of counts by name; absent ones are 0. */
 static void parse_counts(struct pstk__parse *parse, json_t *o, const char *key, uint64_t *counts,
                          const char *(*name_of)(uint32_t), uint32_t n)
 {
@@ -176,7 +176,7 @@ static void parse_field_stats(struct pstk__parse *parse, json_t *object,
         stats->n_equivalent = pstk__parse_number(parse, object, "equivalent", INT64_MAX);
 }
 
-/* Those of all kinds, and those of what a kind has. */
+/* Check that a field has only the keys of all kinds, and those of its kind. */
 static void check_field_keys(struct pstk__parse *parse, json_t *object,
                              const struct pstk_field *field)
 {
@@ -231,7 +231,7 @@ static void parse_fields(struct pstk__parse *parse, const struct pstk__json_piec
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
     int r = pstk__schema_init(&parse->m->schema, fields, (uint32_t)list.n, &why);
-    if (r < 0) /* an argument of no caller: here it is damage; ENOTSUP stays ENOTSUP */
+    if (r < 0) /* EINVAL of a caller's argument is damage here; ENOTSUP stays ENOTSUP */
         parse->code = pstk__manifest_wrong(parse->name, r == PSTK_EINVAL ? PSTK_EBADMSG : r,
                                            parse->err, "%s", why.message);
 }
@@ -267,7 +267,7 @@ static void parse_dictionaries(struct pstk__parse *parse, struct pstk__parse_lis
         if (field < 0)
             pstk__parse_fail_key(parse, "field", "does not name a field");
         const struct pstk__manifest_dictionary dictionary = {
-            .file = file, /* cut names are longer than may be, and so refused */
+            .file = file, /* cut names are longer than allowed, so they are refused */
             .field = (uint32_t)field,
             .bytes = pstk__parse_number(parse, object, "bytes", PSTK__MAX_DICTIONARY),
             .crc = pstk__parse_crc(parse, object, "crc32c"),
@@ -280,7 +280,7 @@ static void parse_dictionaries(struct pstk__parse *parse, struct pstk__parse_lis
     parse->list = NULL;
 }
 
-/* A shard's list of dictionary numbers into `numbers`; returns how many. */
+/* Parse a shard's list of dictionary numbers into `numbers`, and return their number. */
 static uint32_t parse_numbers(struct pstk__parse *parse, json_t *object,
                               uint32_t numbers[PSTK_MAX_FIELDS])
 {
@@ -311,7 +311,7 @@ static void parse_shards(struct pstk__parse *parse, struct pstk__parse_list *lis
         uint32_t numbers[PSTK_MAX_FIELDS];
         snprintf(file, sizeof file, "%s", pstk__parse_text(parse, object, "file"));
         const struct pstk__manifest_shard shard = {
-            .file = file, /* cut names are longer than may be, and so refused */
+            .file = file, /* cut names are longer than allowed, so they are refused */
             .n_records = pstk__parse_number(parse, object, "n_records", UINT32_MAX),
             .bytes = pstk__parse_number(parse, object, "bytes", INT64_MAX),
             .header_crc = pstk__parse_crc(parse, object, "header_crc32c"),
@@ -327,13 +327,13 @@ static void parse_shards(struct pstk__parse *parse, struct pstk__parse_list *lis
     parse->list = NULL;
 }
 
-/* Both lists, for which room is made at once. */
+/* Parse both lists, after making room for them at once. */
 static void parse_files(struct pstk__parse *parse, const struct pstk__json_piece *dictionaries,
                         const struct pstk__json_piece *shards)
 {
     struct pstk__parse_list d = pstk__parse_list_begin(parse, dictionaries, "dictionaries");
     struct pstk__parse_list s = pstk__parse_list_begin(parse, shards, "shards");
-    if (parse->code == 0) /* fewer than bytes of the text, which fit 32 bits */
+    if (parse->code == 0) /* fewer than the bytes of the text, which fit 32 bits */
         parse->code = pstk__manifest_reserve(parse->m, (uint32_t)s.n, (uint32_t)d.n, parse->err);
     parse_dictionaries(parse, &d);
     parse_shards(parse, &s);
@@ -341,7 +341,7 @@ static void parse_files(struct pstk__parse *parse, const struct pstk__json_piece
 
 /* ---- the top object -------------------------------------------------------------------------- */
 
-/* First of all: the keys of another version mean other things. */
+/* Check the version before all else: in another version, keys have other meanings. */
 static void parse_version(struct pstk__parse *parse, json_t *top)
 {
     if (strcmp(pstk__parse_text(parse, top, "format"), "penstock") != 0)
@@ -392,10 +392,10 @@ static const char *const top_keys[N_TOP_KEYS] = {
     "n_parts", "note",         "crc32c",   "pack",      "task",     "attempt", "fields",
     "names",   "dictionaries", "shards",   "requires",  "uses",     "extra"};
 
-/* Where the values of the top object lie. */
+/* The positions of the top object's values. */
 struct top {
     struct pstk__json_piece values[N_TOP_KEYS];
-    char unknown[64]; /* a key of no version that we know, or "" */
+    char unknown[64]; /* a key of no known version, or "" */
 };
 
 static void find_value(struct pstk__parse *parse, struct top *top,
@@ -415,7 +415,7 @@ static void find_value(struct pstk__parse *parse, struct top *top,
     json_decref(text);
 }
 
-/* Everything is found before anything is parsed: the version comes first, wherever it stands. */
+/* Find all values before any is parsed: the version is checked first, wherever it stands. */
 static void find_values(struct pstk__parse *parse, struct top *top, uint64_t size)
 {
     const char *end = parse->text + size;
@@ -436,7 +436,7 @@ static void put_values(struct pstk__parse *parse, const struct top *top, json_t 
 {
     for (uint32_t i = from; i < to && parse->code == 0; i++) {
         if (!top->values[i].at)
-            continue; /* whoever needs it names it */
+            continue; /* the function that needs it reports it */
         json_t *value = pstk__parse_piece(parse, &top->values[i]);
         if (value && json_object_set_new(object, top_keys[i], value) < 0)
             parse->code = pstk__parse_no_memory(parse);
@@ -452,8 +452,8 @@ static int feature_name_ok(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
 }
 
-/* Check the names of a list of features, each of which may be in one list once: `seen` has those of
- * both. Returns owned; NULL after a failure. */
+/* Check the names of a list of features. A feature may be in only one of the two lists, and once:
+ * `seen` has the names of both. Returns owned; NULL after a failure. */
 static json_t *parse_features(struct pstk__parse *parse, const struct top *top, enum top_key key,
                               json_t *seen)
 {
@@ -478,8 +478,8 @@ static json_t *parse_features(struct pstk__parse *parse, const struct top *top, 
     return names;
 }
 
-/* After the version, and before any key that a feature might change the meaning of. No feature that
- * a reader must know has a name yet. 1: the data set uses side columns. */
+/* Check the features after the version, and before any key whose meaning a feature might change. No
+ * feature that a reader must know exists yet. 1: the data set uses side columns. */
 static int check_features(struct pstk__parse *parse, const struct top *top)
 {
     json_t *seen = json_object();
@@ -499,8 +499,8 @@ static int check_features(struct pstk__parse *parse, const struct top *top)
     return has_columns;
 }
 
-/* Find the list of columns in `extra`, where the data set uses them. The other keys there are for
- * others: that it is an object is all that is checked. */
+/* Find the list of columns in `extra`, if the data set uses them. Other programs own the other
+ * keys, so they are not checked; `extra` must be an object. */
 static void find_columns(struct pstk__parse *parse, const struct pstk__json_piece *piece,
                          int has_columns, struct pstk__json_piece *columns)
 {
@@ -524,7 +524,7 @@ static void find_columns(struct pstk__parse *parse, const struct pstk__json_piec
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The keys of a part of unknown number, which other data sets do not have, except that numbered
+/* Parse the keys of a part of unknown number. Other data sets lack these, except that numbered
  * parts may have the first. */
 static void parse_task(struct pstk__parse *parse, json_t *object)
 {
@@ -548,7 +548,8 @@ static void parse_task(struct pstk__parse *parse, json_t *object)
                                  "belongs to parts of unknown number (n_parts 0)");
 }
 
-/* Everything except the lists. The check compares *n_samples, ... with the lists later. */
+/* Parse everything except the lists. The check later compares *n_samples and the other sums with
+ * the lists. */
 static void parse_facts(struct pstk__parse *parse, json_t *object)
 {
     struct pstk__manifest *m = parse->m;
@@ -559,7 +560,7 @@ static void parse_facts(struct pstk__parse *parse, json_t *object)
     const char *note = pstk__parse_text(parse, object, "note");
     if (parse->code == 0)
         parse->code = pstk__manifest_set_note(m, note, parse->err);
-    json_object_del(object, "note"); /* which may be as long as the text */
+    json_object_del(object, "note"); /* it may be as long as the text */
 }
 
 static void parse_lists(struct pstk__parse *parse, const struct top *top, json_t *object,
@@ -582,12 +583,12 @@ static void parse_lists(struct pstk__parse *parse, const struct top *top, json_t
         pstk__parse_columns(parse, columns);
     if (parse->code < 0)
         return;
-    m->n_samples = n_samples; /* compared with the shards' sums by the check */
+    m->n_samples = n_samples; /* the check compares it with the sum over the shards */
     m->bytes = bytes;
     parse->code = pstk__manifest_check(m, parse->name, PSTK_EBADMSG, parse->err);
 }
 
-/* The bytes that describe the records, where all that may change without them comes after. */
+/* Find the bytes that describe the records, if all that may change without them comes later. */
 static void find_records(struct pstk__parse *parse, const struct top *top)
 {
     const struct pstk__json_piece *values = top->values;

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the values that are parsed at once. A shard with dictionaries for all fields has the most: 6
- * colons, 5 and 63 commas, 2 brackets. */
+/* Max separators in the values that are parsed at once. A shard with dictionaries for all fields
+ * has the most: 6 colons, 5 and 63 commas, 2 brackets. */
 #define MAX_SEPARATORS 256
 
 void pstk__parse_fail_key(struct pstk__parse *parse, const char *key, const char *fmt, ...)
 {
     if (parse->code < 0)
         return;
-    char where[96] = ""; /* "shards[3]." or "": what stands before a key in messages */
+    char where[96] = ""; /* prefix of a key in messages: "shards[3]." or "" */
     char what[256];
     if (parse->list)
         snprintf(where, sizeof where, "%s[%zu].", parse->list, parse->index);
@@ -35,7 +35,7 @@ int pstk__parse_no_memory(const struct pstk__parse *parse)
                       parse->name);
 }
 
-/* Of the byte at `at`, from 1. */
+/* Return the line of the byte at `at`, from 1. */
 static int line_of(const struct pstk__parse *parse, const char *at)
 {
     int line = 1;

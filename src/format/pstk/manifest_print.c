@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manifest to JSON, one line for each element of a list. Declared in manifest_json.h. */
+/* Prints a manifest as JSON, with one line for each element of a list. Declared in manifest_json.h.
+ */
 #include "format/pstk/manifest_json.h"
 
 #include "base/bytes.h"
@@ -8,7 +9,7 @@
 #include "base/error.h"
 #include "format/pstk/column_fact.h"
 
-/* What pstk__manifest_quote takes a piece of text with. */
+/* A take callback of pstk__manifest_quote. */
 static int put_piece(const char *data, size_t size, void *user)
 {
     struct pstk__bytes *text = user;
@@ -16,7 +17,7 @@ static int put_piece(const char *data, size_t size, void *user)
     return text->failed ? -1 : 0;
 }
 
-/* Any UTF-8, quoted and escaped. */
+/* Append any UTF-8 text, quoted and escaped. */
 static void put_quoted(struct pstk__bytes *text, const char *string)
 {
     if (pstk__manifest_quote(string, put_piece, text) != 0)
@@ -37,7 +38,7 @@ static void print_counts(struct pstk__bytes *text, const char *key, const uint64
     pstk__bytes_format(text, "}");
 }
 
-/* Names of fields and axes, which need no escapes, and words. */
+/* Print the names of fields and axes, which need no escapes, and words. */
 static void print_attributes(struct pstk__bytes *text, const struct pstk_field *field)
 {
     if (field->of[0])
@@ -94,7 +95,7 @@ static void print_shard(struct pstk__bytes *text, const struct pstk__manifest_sh
     pstk__bytes_format(text, "]}");
 }
 
-/* Where element i of a list begins: one line each. */
+/* Begin element i of a list on a new line. */
 static void print_line(struct pstk__bytes *text, uint64_t i)
 {
     pstk__bytes_format(text, i ? ",\n  " : "\n  ");
@@ -144,7 +145,8 @@ static void print_column(struct pstk__bytes *text, const struct pstk__manifest *
     pstk__bytes_format(text, "]}");
 }
 
-/* Last, so that the bytes before them do not depend on columns: pstk__manifest_stands. */
+/* Print the features last, so that the bytes before them do not depend on columns:
+ * pstk__manifest_stands relies on it. */
 static void print_features(struct pstk__bytes *text, const struct pstk__manifest *m)
 {
     pstk__bytes_format(text, ",\n\"requires\":[],\n\"uses\":[%s]",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `.pstk`: a directory with manifest.json and shards. Memory: the manifest, a cumulative count and
- * 16 bytes for each shard, some 150 bytes a shard in all; nothing for each record.
+ * 16 bytes for each shard, in all some 150 bytes for each shard, and none for each record.
  */
 #include "base/crc32c.h"
 #include "base/error.h"
@@ -24,31 +24,32 @@ _Static_assert(PSTK__PAGE_SIZE == PSTK__INDEX_PAGE, "two names of one size");
 /* Values that only the header of a shard has. Every file_check of a shard stores the same values,
  * because the manifest has the header's CRC. `tag` is stored last and read first. */
 struct shard_facts {
-    _Atomic uint64_t data_end; /* bytes */
+    _Atomic uint64_t data_end; /* end of the data, bytes */
     _Atomic uint64_t tag;      /* TAG_KNOWN | tag; 0 before the first check */
 };
 
 #define TAG_KNOWN (1ull << 32)
 
 struct pstk_state {
-    struct pstk__manifest manifest; /* its names were moved to the source */
-    uint64_t *first;                /* owned, n_shards + 1: sample ids, rising; last: n_samples */
-    struct shard_facts *facts;      /* owned, n_shards */
+    struct pstk__manifest manifest; /* manifest, whose names were moved to the source */
+    uint64_t *first; /* first sample ids of the shards, ascending, then n_samples; owned, n_shards +
+                        1 */
+    struct shard_facts *facts;              /* owned, n_shards */
     struct pstk__dictionary **dictionaries; /* owned, manifest.n_dictionaries; NULL: not opened */
     uint64_t stored_fields;                 /* a bit for each field that has an entry */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* A pstk__store_name_fn: 1 at a shard. */
+/* A pstk__store_name_fn: 1 for a shard. */
 static int is_shard(void *user, const char *name)
 {
     (void)user;
     return pstk__text_ends_with(name, ".pstk");
 }
 
-/* 1: the manifest begins as penstock's do, or shards lie next to it and it is damaged; 0: another
- * program wrote it; or a negative errno, of reading it. */
+/* 1: the manifest begins as penstock's do, or is damaged and has shards next to it; 0: another
+ * program wrote it; a negative errno: it cannot be read. */
 static int is_ours(const struct pstk__store *store, const char *path, const struct pstk__file *file)
 {
     char head[sizeof PSTK__MANIFEST_HEAD - 1];
@@ -77,7 +78,7 @@ static int pstk_probe(const struct pstk__store *store, const char *path, struct 
         return 0;
     if (n == -ENOENT || n == -ENOTDIR)
         return 0;
-    /* A file here that is not a regular file means a damaged data set; loading the manifest reports
+    /* An entry that is not a regular file means a damaged data set; loading the manifest reports
      * it. */
     if (n == 0 || n == -EISDIR || n == -EINVAL || n == -ENXIO)
         return 1;
@@ -151,7 +152,7 @@ static int open_dictionary(struct pstk__source *source, uint32_t i, struct pstk_
     return r;
 }
 
-/* Everything that is sized by the manifest. */
+/* Allocate all arrays whose size the manifest gives. */
 static int allocate(struct pstk__source *source, struct pstk_error *err)
 {
     struct pstk_state *state = source->state;
@@ -187,7 +188,7 @@ static void copy_facts(struct pstk__source *source)
     pstk__manifest_limits(m, &source->limits);
 }
 
-/* Fill a source; its close frees a source that is filled in part, too. */
+/* Fill a source; its close also frees a partly filled source. */
 static int fill(struct pstk__source *source, const char *path, struct pstk_error *err)
 {
     source->path = strdup(path);
@@ -239,14 +240,14 @@ static const struct pstk__manifest_shard *shard_of(const struct pstk__source *so
     return &state->manifest.shards[shard];
 }
 
-/* Of index page 0: the index is the end of the file. The check of the manifest ensures that the
- * difference is not negative. */
+/* Return the begin of index page 0: the index is the end of the file. The check of the manifest
+ * ensures that the difference is not negative. */
 static uint64_t index_offset(const struct pstk__manifest_shard *shard)
 {
     return shard->bytes - pstk__shard_n_pages(shard->n_records) * PSTK__INDEX_PAGE;
 }
 
-/* The last shard whose first sample id is at most `id`. */
+/* Find the last shard whose first sample id is at most `id`. */
 static void pstk_locate(const struct pstk__source *source, uint64_t id,
                         struct pstk__sample_location *at)
 {
@@ -301,7 +302,7 @@ static void pstk_page(const struct pstk__source *source, const struct pstk__samp
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* The shard's tag; EINVAL where nobody has checked its header yet. */
+/* Set *tag to the shard's tag. EINVAL: its header was not checked yet. */
 static int tag_of(const struct pstk__source *source, uint32_t shard, uint32_t *tag,
                   struct pstk_error *err)
 {
@@ -393,7 +394,7 @@ static int pstk_parse(const struct pstk__source *source, const struct pstk__samp
                               extent->size, err);
 }
 
-/* Fail: the shard file is not the one that the manifest describes. */
+/* Fail because the shard file is not the one that the manifest describes. */
 static int fail_shard(const char *name, struct pstk_error *err, const char *what, uint64_t is,
                       uint64_t should)
 {
@@ -466,13 +467,13 @@ static uint64_t pstk_column_bytes(const struct pstk__source *source, uint32_t i)
 {
     const struct pstk_state *state = source->state;
     const struct pstk__manifest *m = &state->manifest;
-    uint64_t bytes = 0; /* 2^40 values of 8 bytes, and two pages a shard: no overflow */
+    uint64_t bytes = 0; /* at most 2^40 values of 8 bytes, and two pages a shard: no overflow */
     for (uint32_t k = 0; k < m->n_shards; k++)
         bytes += pstk__column_file_size(m->shards[k].n_records, m->columns[i].dtype);
     return bytes;
 }
 
-/* Add to the message about a column's file how one gets rid of the trouble; returns r. */
+/* Append advice to the message about a column's file; returns r. */
 static int advise_column(const struct pstk__source *source, const char *column, int r,
                          struct pstk_error *err)
 {
@@ -485,7 +486,7 @@ static int advise_column(const struct pstk__source *source, const char *column, 
     return r;
 }
 
-/* Open a column's file. Where it fails, was the data set replaced, or its columns? */
+/* Open a column's file. On failure, check whether the data set or its columns were replaced. */
 static int open_column(const struct pstk__source *source, uint32_t i, uint32_t shard,
                        struct pstk__column_file *file, struct pstk_error *err)
 {

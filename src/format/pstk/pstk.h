@@ -5,13 +5,13 @@
 
 #include "format/format.h"
 
-/* The file in a data set's directory while a writer is at work there, and after one was
- * killed: FORMAT.md, Directory. */
+/* Name of the journal in a data set's directory. It exists while a writer is at work there, and
+ * after a writer was killed: FORMAT.md, Directory. */
 #define PSTK__JOURNAL_FILE ".tmp-writer"
 
 extern const struct pstk__format pstk__format_pstk;
 
-/* The `verify` of the table: every byte of manifest, dictionaries and shards. */
+/* Check every byte of manifest, dictionaries and shards: `verify` of the table. */
 int64_t pstk__pstk_verify(const struct pstk__verify_request *verify_request,
                           struct pstk_error *err);
 

@@ -10,7 +10,7 @@
 
 static const char magic[8] = {'P', 'S', 'T', 'K', 'S', 'H', 'R', 'D'};
 
-/* Where things lie in a header and in an index page; FORMAT.md has the tables. */
+/* Positions in a header and in an index page; FORMAT.md has the tables. */
 enum {
     AT_VERSION = 8,
     AT_FLAGS = 12,
@@ -89,13 +89,13 @@ uint32_t pstk__shard_header_encode(struct pstk__shard_header *h, void *bytes)
     return h->crc;
 }
 
-/* Damage in bytes [offset, offset + length) of a shard file. */
+/* Fail for damage in bytes [offset, offset + length) of a shard file. */
 #define FAIL_BYTES(err, name, offset, length, ...)                                                 \
     (pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD, __VA_ARGS__),                                 \
      pstk__fail_at(err, PSTK_EBADMSG, name, PSTK_NONE, offset, length), PSTK_EBADMSG)
 
-/* Magic, checksum, version, flags: in this order, so that a flipped bit is damage and only an
- * intact header can be of another version. */
+/* Check magic, checksum, version and flags. The checksum comes early, so that a flipped bit counts
+ * as damage, and only an intact header as another version. */
 static int check_kind(const uint8_t *b, const char *name, struct pstk_error *err)
 {
     if (memcmp(b, magic, sizeof magic) != 0)
@@ -226,7 +226,8 @@ static uint64_t page_at(const struct pstk__page_location *location)
                (unsigned long long)page_at(p),                                                     \
                (unsigned long long)page_at(p) + PSTK__INDEX_PAGE - 1, __VA_ARGS__)
 
-/* Offsets of n records: they rise by what a record may have, from the data's start to its end. */
+/* Check the offsets of n records: each step is a valid record size, from the data's begin to its
+ * end. */
 static int check_offsets(const struct pstk__page_location *location, const uint8_t *b, uint32_t n,
                          int last, struct pstk_error *err)
 {

@@ -25,49 +25,51 @@
 
 #define BLOCK_SIZE (4u << 20) /* bytes of one read of records */
 #define PAGES_PER_READ 64
-/* Bytes read at once, so that a slow disk does not hold up a stop. */
+/* Bytes of one read call, so that a slow disk does not delay a stop. */
 #define PIECE_SIZE (1u << 20)
-#define TICK_NS 20000000u /* between two calls of the sink's progress */
-/* A result of fetch, whose errors are negative: the bytes could not be read; got has the errno. */
+#define TICK_NS 20000000u /* ns between two calls of the sink's progress */
+/* A result of fetch, beside its negative errors: the bytes could not be read, and `got` has the
+ * reason. */
 #define UNREAD 1
 
 /* A piece of the file in memory. */
 struct piece {
     uint8_t *bytes;    /* owned */
     uint64_t capacity; /* grows to the largest record there is, never beyond the file */
-    uint64_t offset;   /* in the file */
-    uint64_t size;     /* bytes that are valid */
+    uint64_t offset;   /* position in the file */
+    uint64_t size;     /* valid bytes */
 };
 
 struct pstk__shard_verifier {
     const struct pstk__verify_input *input; /* borrowed */
     struct piece records;
     struct piece pages;
-    /* Owned, decompressed values by field: of all at [0], except those that pstk__axes_reads needs
-     * once the whole record was checked. */
+    /* Decompressed values, owned: [0] for each field in turn, and one a field for values that
+     * pstk__axes_reads needs after the whole record was checked. */
     uint8_t *plain[1 + PSTK_MAX_FIELDS];
     uint64_t plain_capacity[1 + PSTK_MAX_FIELDS];
-    struct pstk_value values[PSTK_MAX_FIELDS]; /* of the record at hand */
+    struct pstk_value values[PSTK_MAX_FIELDS]; /* values of the current record */
     void *decoder_memory;                      /* owned */
     struct pstk__decoder *decoder;
-    struct pstk__arena scratch; /* for fields stored as planes; grows by being opened anew */
+    struct pstk__arena scratch; /* memory for fields stored as planes; to grow, it is opened again
+                                 */
     struct pstk__image_verifier images;
-    struct pstk_error bad;                 /* the damage that is being reported */
+    struct pstk_error bad;                 /* damage to report */
     struct pstk__column_verifier *columns; /* owned; NULL: the data set has none */
 
-    /* The shard at hand. */
+    /* State of the current shard. */
     const struct pstk__map_sink *sink;
     struct pstk__verify_found *found;
     const struct pstk__manifest_shard *shard;
     const struct pstk__dictionary *dictionary[PSTK_MAX_FIELDS]; /* by field */
-    uint8_t dictionary_lost[PSTK_MAX_FIELDS];                   /* 1: it has one that is damaged */
-    uint64_t first;                                             /* sample id of its record 0 */
-    uint64_t n_done;                                            /* records not yet reported */
-    uint64_t reported_ns; /* when progress was last reported */
+    uint8_t dictionary_lost[PSTK_MAX_FIELDS]; /* 1: the field has a dictionary that is damaged */
+    uint64_t first;                           /* sample id of its record 0 */
+    uint64_t n_done;                          /* records not yet reported */
+    uint64_t reported_ns;                     /* time of the last report of progress */
     uint64_t file_size;
     struct pstk__file file;
-    int64_t got;  /* of the bytes that the last fetch could not read; or a negative errno */
-    uint32_t tag; /* of the shard */
+    int64_t got;  /* bytes of the last failed fetch that were read, or a negative errno */
+    uint32_t tag; /* tag of the shard */
     int has_tag;  /* 1: its header is intact, so the tag is known */
 };
 
@@ -83,7 +85,7 @@ static int grow(uint8_t **bytes, uint64_t *capacity, uint64_t size, struct pstk_
 {
     if (size <= *capacity)
         return 0;
-    free(*bytes); /* what it held is not needed: a larger one is read from the start */
+    free(*bytes); /* the old bytes are not needed: the caller reads a larger value from its begin */
     *capacity = 0;
     *bytes = malloc(size);
     if (!*bytes)
@@ -92,7 +94,7 @@ static int grow(uint8_t **bytes, uint64_t *capacity, uint64_t size, struct pstk_
     return 0;
 }
 
-/* One read of a small data set needs no large block. */
+/* Choose the block size: one read of a small data set needs no large block. */
 static uint64_t block_size(const struct pstk__manifest *m)
 {
     uint64_t size = PSTK__HEADER_SIZE;
@@ -150,8 +152,7 @@ void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier)
 
 /* ---- reporting damage ----------------------------------------------------------------------- */
 
-/* Hand the damage to the sink. Adds the shard and the sample where the check could not know them.
- */
+/* Hand the damage to the sink, with the shard and the sample if the check did not know them. */
 static int report(struct pstk__shard_verifier *verifier)
 {
     struct pstk_error *error = &verifier->bad;
@@ -163,7 +164,7 @@ static int report(struct pstk__shard_verifier *verifier)
     return verifier->sink->bad(verifier->sink->user, error) ? PSTK_ECANCELED : 0;
 }
 
-/* Damage in bytes [offset, offset + length). */
+/* Report damage in bytes [offset, offset + length). */
 static int __attribute__((format(printf, 5, 6)))
 tell_bytes(struct pstk__shard_verifier *verifier, int code, uint64_t offset, uint64_t length,
            const char *fmt, ...)
@@ -191,7 +192,7 @@ tell_field(struct pstk__shard_verifier *verifier, const struct pstk__record *rec
     return report(verifier);
 }
 
-/* The last fetch, of these bytes, failed. */
+/* Report that the last fetch, of these bytes, failed. */
 static void fail_unread(struct pstk__shard_verifier *verifier, uint64_t offset, uint64_t length,
                         const char *what)
 {
@@ -213,7 +214,7 @@ static int tell_unread(struct pstk__shard_verifier *verifier, uint64_t offset, u
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* Hand on what is done. */
+/* Report the progress to the sink. */
 static int tell_progress(struct pstk__shard_verifier *verifier)
 {
     const uint64_t n = verifier->n_done;
@@ -222,7 +223,7 @@ static int tell_progress(struct pstk__shard_verifier *verifier)
     return verifier->sink->progress(verifier->sink->user, n) ? PSTK_ECANCELED : 0;
 }
 
-/* Between any two steps. */
+/* Report the progress if it is due. Called between any two steps. */
 static int tick(struct pstk__shard_verifier *verifier)
 {
     return pstk__clock_ns() - verifier->reported_ns < TICK_NS ? 0 : tell_progress(verifier);
@@ -230,8 +231,8 @@ static int tick(struct pstk__shard_verifier *verifier)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Read up to size bytes: how many came, fewer where the file ends, into v->got, or a negative
- * errno. 0, or ECANCELED. */
+/* Read up to size bytes, and set verifier->got to their number, fewer at the end of the file, or to
+ * a negative errno. 0, or ECANCELED. */
 static int read_pieces(struct pstk__shard_verifier *verifier, uint8_t *to, uint64_t offset,
                        uint64_t size)
 {
@@ -248,8 +249,8 @@ static int read_pieces(struct pstk__shard_verifier *verifier, uint8_t *to, uint6
     return 0;
 }
 
-/* Make [offset, offset + size) present in p. 0, UNREAD, or a negative error. Reads ahead up to
- * `limit`. */
+/* Make [offset, offset + size) present in the piece, and read ahead up to `limit`. 0, UNREAD, or a
+ * negative error. */
 static int fetch(struct pstk__shard_verifier *verifier, struct piece *piece, uint64_t offset,
                  uint64_t size, uint64_t limit, struct pstk_error *err)
 {
@@ -264,7 +265,7 @@ static int fetch(struct pstk__shard_verifier *verifier, struct piece *piece, uin
     ahead = ahead < size ? size : ahead;
     r = read_pieces(verifier, piece->bytes, offset, ahead);
     if (r == 0 && verifier->got < 0 &&
-        ahead > size) /* the bad sector may lie past what is needed */
+        ahead > size) /* the bad sector may lie beyond the wanted bytes */
         r = read_pieces(verifier, piece->bytes, offset, size);
     if (r < 0)
         return r;
@@ -275,7 +276,7 @@ static int fetch(struct pstk__shard_verifier *verifier, struct piece *piece, uin
     return 0;
 }
 
-/* Fail as fetch does: the bytes from `offset` on lie past the end of the file. */
+/* Fail as fetch does, because the bytes from `offset` on lie beyond the end of the file. */
 static int cut_short(struct pstk__shard_verifier *verifier, uint64_t offset)
 {
     verifier->got = verifier->file_size > offset ? (int64_t)(verifier->file_size - offset) : 0;
@@ -289,7 +290,7 @@ static const uint8_t *at(const struct piece *piece, uint64_t offset)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The field whose image is being checked. */
+/* The field whose image is checked. */
 struct at_field {
     struct pstk__shard_verifier *verifier;
     const struct pstk__record *record;
@@ -324,7 +325,7 @@ static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk_
                : 0;
 }
 
-/* The memory that pstk__field_read asks for: it grows to the largest value. */
+/* Give pstk__field_read its memory, which grows to the largest value. */
 static int find_memory(void *user, const struct pstk__record *record, uint32_t i,
                        struct pstk__field_memory *out, struct pstk_error *err)
 {
@@ -355,8 +356,7 @@ static int check_field(struct pstk__shard_verifier *verifier, const struct pstk_
     const struct pstk__field_reading reading = {
         .max_pixels = PSTK__MAX_PIXELS, .memory = find_memory, .user = verifier};
     const uint8_t *plain;
-    if (verifier->dictionary_lost[i] &&
-        field_view->codec != PSTK_CODEC_NONE) /* which has been reported */
+    if (verifier->dictionary_lost[i] && field_view->codec != PSTK_CODEC_NONE) /* already reported */
         return pstk__record_check_field(record, i, &verifier->bad) < 0 ? report(verifier) : 0;
     const int result = pstk__field_read(record, i, &reading, &plain, &verifier->bad);
     if (result == PSTK_ENOMEM)
@@ -366,7 +366,7 @@ static int check_field(struct pstk__shard_verifier *verifier, const struct pstk_
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Damage of a record as a whole. */
+/* Report damage of a record as a whole. */
 static int __attribute__((format(printf, 3, 4)))
 tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_location *location,
             const char *fmt, ...)
@@ -383,8 +383,8 @@ tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_loc
     return report(verifier);
 }
 
-/* Bytes of a record, where the index may have them. 1: *bytes; 0: damage was reported; <0: error.
- */
+/* Read the bytes of a record, if the index may locate them. 1: *bytes; 0: damage was reported; <0:
+ * error. */
 static int read_record(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h,
                        const struct pstk__record_location *location, const uint8_t **bytes,
                        struct pstk_error *err)
@@ -411,8 +411,8 @@ static int read_record(struct pstk__shard_verifier *verifier, const struct pstk_
     return r < 0 ? r : 1;
 }
 
-/* What the fields of an intact record have in common; not where a dictionary is lost, and with it
- * values. */
+/* Check the axes that the fields of an intact record share, unless a lost dictionary makes values
+ * unreadable. */
 static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__record *record)
 {
     uint32_t field;
@@ -427,7 +427,7 @@ static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__
     return wrong ? tell_field(verifier, record, field, "%s", wrong) : 0;
 }
 
-/* Count a record in what was found, if it is intact. */
+/* Check a record, and add it to the totals if it is intact. */
 static int check_record(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h,
                         const struct pstk__record_location *location, struct pstk_error *err)
 {
@@ -476,12 +476,12 @@ static int check_records(struct pstk__shard_verifier *verifier, const struct pst
 
 /* ---- index ----------------------------------------------------------------------------------- */
 
-/* What is known while the pages are walked. */
+/* State of the walk over the index pages. */
 struct walk {
     const struct pstk__shard_header *header;
-    uint64_t end; /* where the page before ended; 0: that page is damaged */
-    uint32_t crc; /* of the page CRCs so far */
-    int n_bad;    /* 1: a page was damaged, so crc means nothing */
+    uint64_t end; /* end of the page before; 0: that page is damaged */
+    uint32_t crc; /* CRC of the page CRCs so far */
+    int n_bad;    /* 1: a page was damaged, so crc is invalid */
 };
 
 static int tell_page(struct pstk__shard_verifier *verifier, struct walk *walk, uint64_t p)
@@ -584,7 +584,7 @@ static int check_padding(struct pstk__shard_verifier *verifier, const struct pst
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
-/* The header against the manifest. 1: it agrees. */
+/* Compare the header with the manifest. 1: it agrees. */
 static int compare_header(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h)
 {
     const struct pstk__manifest_shard *shard = verifier->shard;
@@ -608,8 +608,8 @@ static int compare_header(struct pstk__shard_verifier *verifier, const struct ps
     return 1;
 }
 
-/* The header is lost. The last index page, at the end of the file, also has the tag and the end of
- * the records. 1: found. */
+/* Rebuild a lost header from the last index page at the end of the file, which also has the tag and
+ * the end of the records. 1: done. */
 static int rebuild_header(struct pstk__shard_verifier *verifier, struct pstk__shard_header *h,
                           struct pstk_error *err)
 {
@@ -633,7 +633,7 @@ static int rebuild_header(struct pstk__shard_verifier *verifier, struct pstk__sh
     return pstk__shard_header_derive(h, NULL) == 0 && h->file_size == shard->bytes;
 }
 
-/* Read and check the header. 1: *h can be used; 0: damage was reported, nothing more can be found.
+/* Read and check the header. 1: *h is usable; 0: damage was reported, and no more can be checked.
  */
 static int check_header(struct pstk__shard_verifier *verifier, struct pstk__shard_header *h,
                         struct pstk_error *err)
@@ -701,7 +701,7 @@ static void begin(struct pstk__shard_verifier *verifier, uint32_t shard)
     }
 }
 
-/* 0: open; >0: damage was reported; <0: error. */
+/* Open the file. 0: open; >0: damage was reported; <0: error. */
 static int open_file(struct pstk__shard_verifier *verifier, struct pstk_error *err)
 {
     char path[4096];
@@ -722,7 +722,7 @@ static int open_file(struct pstk__shard_verifier *verifier, struct pstk_error *e
                       verifier->shard->bytes);
         return report(verifier) < 0 ? PSTK_ECANCELED : 1;
     }
-    if (verifier->file.fd >= 0) /* a hint: its result does not matter */
+    if (verifier->file.fd >= 0) /* a hint, whose result does not matter */
         (void)posix_fadvise(verifier->file.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return 0;
 }
@@ -741,7 +741,7 @@ static int go_on(void *user)
     return tick(user);
 }
 
-/* The column files of the shard; also where the shard itself is damaged. */
+/* Check the column files of the shard, even if the shard itself is damaged. */
 static int check_columns(struct pstk__shard_verifier *verifier, struct pstk_error *err)
 {
     const struct pstk__column_sink sink = {.bad = report_column, .tick = go_on, .user = verifier};

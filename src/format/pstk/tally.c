@@ -11,7 +11,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Sums stay below 2^64: at most 2^40 records of less than 2^32 bytes. */
+/* Count a value. Sums stay below 2^64: at most 2^40 records of less than 2^32 bytes. */
 static void count(struct pstk_field_stats *stats, const struct pstk__field_view *v, uint32_t stored,
                   uint32_t plain)
 {
@@ -44,7 +44,7 @@ void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats 
     for (uint32_t i = 0; i < n_fields; i++) {
         a[i].max_stored_size = max_u64(a[i].max_stored_size, b[i].max_stored_size);
         a[i].max_plain_size = max_u64(a[i].max_plain_size, b[i].max_plain_size);
-        /* Manifests keep each below 2^62; a sum that is not is refused by the next check. */
+        /* Manifests keep each sum below 2^62; the next check refuses a larger one. */
         if (__builtin_add_overflow(a[i].stored_bytes, b[i].stored_bytes, &a[i].stored_bytes))
             a[i].stored_bytes = UINT64_MAX;
         if (__builtin_add_overflow(a[i].plain_bytes, b[i].plain_bytes, &a[i].plain_bytes))

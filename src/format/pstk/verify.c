@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobs of the parallel map are whole shards. What spans them, manifest and dictionaries, is
- * checked before and after, on the caller's thread. */
+/* Each job of the parallel map checks a whole shard. The caller's thread checks the manifest and
+ * the dictionaries, which span shards, before and after. */
 #include "format/pstk/shard_verify.h"
 
 #include "base/crc32c.h"
@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The whole check. */
+/* The state of the whole check. */
 struct verify {
     struct pstk__manifest manifest;
     struct pstk__verify_input input;
     struct pstk__verify_found total;
     uint64_t *first; /* owned; input.first */
-    uint64_t n_done; /* records that are reported as done */
+    uint64_t n_done; /* records reported as done */
     pstk_verify_fn on_bad;
     pstk_progress_fn on_progress;
     void *user;
@@ -52,7 +52,7 @@ static int tell_bad(struct verify *verify, const char *file, struct pstk_error *
     return report_damage(verify, bad) ? PSTK_ECANCELED : 0;
 }
 
-/* Damage outside the shards, in the file `file`. */
+/* Report damage outside the shards, in the file `file`. */
 static int __attribute__((format(printf, 3, 4)))
 tell_file(struct verify *verify, const char *file, const char *fmt, ...)
 {
@@ -89,7 +89,7 @@ static int check_dictionary(struct verify *verify, uint32_t i, struct pstk_error
                           verify->input.path);
     int r = pstk__store_load(verify->input.store, path, PSTK__MAX_DICTIONARY, &bytes, &size, &why);
     if (r == PSTK_ENOMEM || pstk__file_is_refused(why.native))
-        return pstk__fail_copy(err, &why); /* the machine's, as with a shard */
+        return pstk__fail_copy(err, &why); /* an error of the machine, as with a shard */
     if (r < 0)
         return tell_bad(verify, dictionary->file, &why) < 0 ? canceled(err) : 0;
     uint32_t crc = pstk__crc32c(0, bytes, size);
@@ -200,7 +200,7 @@ static int verify_shards(struct verify *verify, uint32_t n_threads, struct pstk_
 /* ---- the manifest against what was found -------------------------------------------------------
  */
 
-/* One number of a field. */
+/* Compare one number of a field. */
 static int compare(struct verify *verify, uint32_t i, const char *key, uint64_t said,
                    uint64_t found)
 {
