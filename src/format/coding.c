@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Suffixes as webdataset/autodecode.py and its decoders have them; all others are bytes. */
+/* Suffixes as in webdataset/autodecode.py and its decoders; all others are bytes. */
 static const struct {
     const char *suffix;
     uint8_t kind, dtype, coding;
@@ -68,10 +68,10 @@ int pstk__coding_are_alike(const char *list, int has_type)
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* What a field's `reserved` says while files are observed. */
+/* States of a field's `reserved` while files are observed. */
 enum { SEEN = 1, REFUSED = 2 };
 
-#define NPY_NAME "its .npy file" /* of messages that name the field */
+#define NPY_NAME "its .npy file" /* noun for messages that name the field */
 
 static int is_array(const struct pstk_field *field)
 {
@@ -225,7 +225,7 @@ uint64_t pstk__coding_plain_size(const struct pstk__index_field *field, uint64_t
     return plain < 0 ? 0 : (uint64_t)plain;
 }
 
-/* Set what the header of an image says. */
+/* Set the values of an image's header. */
 static const char *view_image(struct pstk__field_view *view, const uint8_t *data, uint64_t size,
                               char text[160])
 {

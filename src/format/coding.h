@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coding: how the files of other formats code a value, and the view of one. Formats whose values
- * are whole files (tar, folders) know the coding by the end of the name. Pure.
+ * coding: the coding of values in the files of other formats, and the view of one value. Formats
+ * whose values are whole files (tar, folders) derive the coding from the end of the name. Pure.
  */
 #ifndef PSTK_FORMAT_CODING_H
 #define PSTK_FORMAT_CODING_H
@@ -10,51 +10,52 @@
 #include "store/index/index.h"
 
 enum pstk__coding {
-    /* As the field's kind has it. */
+    /* The plain coding of the field's kind. */
     PSTK__CODING_PLAIN = 0,
     /* A decimal integer as text. */
     PSTK__CODING_TEXT_INTEGER = 1,
-    /* A .npy file; of a field of other kinds than scalar and ndarray as it is. */
+    /* A .npy file; the bytes of the file if the field is neither scalar nor ndarray. */
     PSTK__CODING_NPY = 2,
 };
 
-/* An array in a value: what stands before its elements says. */
+/* An array in a value, as described before its elements. */
 struct pstk__coding_array {
     uint32_t dtype, n_dims;
-    uint64_t n_bytes; /* of its elements, as the value has them */
+    uint64_t n_bytes; /* bytes of its elements in the value */
     uint64_t dims[PSTK_MAX_DIMS];
 };
 
-/* Compare an array with its field, and its shape with its elements. Returns NULL, or what is wrong,
- * as a phrase in `text`. */
+/* Compare an array with its field, and its shape with its elements. Returns NULL, or the reason of
+ * a failure, as a phrase in `text`. */
 const char *pstk__coding_check_array(const struct pstk__coding_array *array,
                                      const struct pstk_field *field, char text[160]);
 
-/* Set kind, dtype and coding of a field by the suffix of its files, or the first of a list
- * "jpg;png": what WebDataset decodes them to by the part after their last dot. A .npy file is an
- * array once settle says so. */
+/* Set kind, dtype and coding of a field by the suffix of its files, or by the first of a list
+ * "jpg;png", as WebDataset decodes the part after the last dot. A .npy file becomes an array only
+ * in settle. */
 void pstk__coding_by_suffix(struct pstk__index_field *field, const char *suffix);
-/* 1: all suffixes of a list have one type, or may be read as one that is given. */
+/* 1: all suffixes of a list have one type, or has_type and each may be read as the given type. */
 int pstk__coding_are_alike(const char *list, int has_type);
 
-/* Bytes at the begin of a .npy file that have its head: most files, and all. */
+/* Bytes of a .npy file that contain its head: for most files, and for all. */
 #define PSTK__CODING_HEAD 256
 #define PSTK__CODING_HEAD_MAX 65536
-/* Bytes of the head of a .npy file, by its first n; 0: it is none. */
+/* Return the bytes of a .npy file's head, from its first n bytes; 0: it has none. */
 uint64_t pstk__coding_head_size(const uint8_t *bytes, uint64_t n);
-/* Let the first n bytes of a .npy file say what the field has: the dtype of the first file, and
- * those of its dimensions that all have. Damaged files say nothing. */
+/* Note the type in the first n bytes of a .npy file: the field gets the dtype of the first file,
+ * and the dimensions that all files share. Damaged files are ignored. */
 void pstk__coding_observe(struct pstk__index_field *field, const uint8_t *bytes, uint64_t n);
-/* End it: a field is bytes if no file was read, if some file is not for reading in place, or if
- * more than one dimension differs. */
+/* End the observation. The field stays bytes if no file was read, if some file cannot be read in
+ * place, or if more than one dimension differs. */
 void pstk__coding_settle(struct pstk__index_field *field);
-/* Set kind, dtype, shape and coding for values in files of their own, to be of this kind. */
+/* Set kind, dtype, shape and coding of a field whose values are files, for the kind that the caller
+ * wants. */
 int pstk__coding_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                         struct pstk_error *err);
-/* Bytes of a value of `size` bytes in the plain coding of its kind: the most. */
+/* Return the max bytes of a value of `size` bytes in the plain coding of its kind. */
 uint64_t pstk__coding_plain_size(const struct pstk__index_field *field, uint64_t size);
-/* View a value: `data` is borrowed, and offset is set by the caller. Returns NULL, or what is wrong
- * with the value, as a phrase in `text`. */
+/* View a value: `data` is borrowed, and the caller sets offset. Returns NULL, or the reason of a
+ * failure, as a phrase in `text`. */
 const char *pstk__coding_view(struct pstk__field_view *view, const struct pstk__index_field *field,
                               const uint8_t *data, uint64_t size, char text[160]);
 

@@ -28,7 +28,7 @@ void pstk__file_reader_close(struct pstk__file_reader *reader)
     reader->buffer = NULL;
 }
 
-/* Make room for so many bytes. */
+/* Make room for `size` bytes. */
 static int grow(struct pstk__file_reader *reader, uint64_t size)
 {
     if (size <= reader->max)

@@ -18,30 +18,30 @@
 #define NO_SLOT UINT32_MAX
 #define MAX_PATH_SIZE 4096
 
-/* Most slots: fewer than every kernel accepts as registered files (2^15). */
+/* Max slots: fewer than every kernel accepts as registered files (2^15). */
 #define MAX_SLOTS 16384
 
 /* One open file. */
 struct slot {
-    struct pstk__file file; /* store NULL: none */
-    uint32_t number;        /* of the file, when there is one */
+    struct pstk__file file; /* store NULL: no open file */
+    uint32_t number;        /* number of the file, if one is open */
     uint32_t n_pins;        /* reads in flight */
     uint32_t older, newer;  /* slot indices in the list, or NO_SLOT */
 };
 
 /*
- * Invariants. The places have each slot that holds a file once, at or after the place that its
- * number hashes to, without a free place between; at most half of them are taken. A slot is in the
- * list iff n_pins is 0; slots without a file stand at its old end.
+ * Invariants. `places` has each slot that holds a file once, at or after the place that its number
+ * hashes to, with no free place between; at most half of them are taken. A slot is in the list iff
+ * n_pins is 0; slots without a file stand at its old end.
  *
- * Memory is O(capacity): a data set may have a file a sample, and millions of them.
+ * Memory is O(capacity): a data set may have a file for each of millions of samples.
  */
 struct pstk__files {
     const struct pstk__source *source; /* borrowed */
     uint32_t *fallbacks;               /* borrowed */
-    struct slot *slots;                /* capacity */
+    struct slot *slots;                /* owned; capacity */
     uint32_t *places;                  /* slots by their file's number; free: NO_SLOT */
-    uint32_t mask;                     /* places - 1; their number is a power of two */
+    uint32_t mask;                     /* number of places - 1; that number is a power of two */
     uint32_t capacity;
     uint32_t oldest, newest;
     enum pstk__files_mode mode; /* RANDOM once a file system has refused DIRECT */
@@ -66,15 +66,15 @@ static void link_newest(struct pstk__files *files, uint32_t i)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The place that a number hashes to. Numbers that follow each other lie apart: the runs of taken
+/* Return the place that a number hashes to. Consecutive numbers lie apart, so that runs of taken
  * places stay short. */
 static uint32_t location_of(const struct pstk__files *files, uint32_t number)
 {
     return (uint32_t)(number * 0x9e3779b1u >> 7) & files->mask;
 }
 
-/* The place of that number, or the free one where it would be. Ends: half of the places are free.
- */
+/* Return the place of that number, or the free one where it would be. The loop ends, because half
+ * of the places are free. */
 static uint32_t place_of(const struct pstk__files *files, uint32_t number)
 {
     uint32_t place = location_of(files, number);
@@ -83,7 +83,7 @@ static uint32_t place_of(const struct pstk__files *files, uint32_t number)
     return place;
 }
 
-/* Free the place of a number, and move back those after it that would no longer be found. */
+/* Free the place of a number, and move back the entries after it that would no longer be found. */
 static void free_place(struct pstk__files *files, uint32_t number)
 {
     uint32_t hole = place_of(files, number);
@@ -148,7 +148,7 @@ static void clear_slot(struct pstk__files *files, uint32_t i)
 
 /* ---- opening one file ------------------------------------------------------------------------ */
 
-/* Some file systems (FUSE, some network ones) take the flag and refuse the read: try one. */
+/* Try a read: some file systems (FUSE, some network ones) accept O_DIRECT, but refuse the read. */
 static int direct_works(int fd)
 {
     _Alignas(4096) uint8_t page[4096];
@@ -156,11 +156,11 @@ static int direct_works(int fd)
     do
         n = pread(fd, page, sizeof page, 0);
     while (n < 0 && errno == EINTR);
-    /* Any other error is the disk's, not O_DIRECT's: it belongs to the read that will meet it. */
+    /* Any other error comes from the disk, and the read that meets it reports it. */
     return n >= 0 || (errno != EINVAL && errno != EOPNOTSUPP);
 }
 
-/* Set how a checked file with a descriptor is read. Clears O_NONBLOCK: with it io_uring would
+/* Set the flags of a checked file that has a descriptor. Clears O_NONBLOCK: with it, io_uring would
  * answer EAGAIN instead of reading. 0 or a negative errno. */
 static int set_flags(struct pstk__files *files, int fd)
 {
@@ -179,8 +179,8 @@ static int set_flags(struct pstk__files *files, int fd)
     }
     if (fcntl(fd, F_SETFL, flags) < 0)
         return -errno;
-    /* Read-ahead would read bytes that the next random record does not need. Advice only: it may
-     * fail. */
+    /* Read-ahead would read bytes that the next random record does not need. It is only advice, and
+     * may fail. */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     return 0;
 }
@@ -208,7 +208,7 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
                       file_noun(source), name, source->path, name);
 }
 
-/* 1: the path is how the file of the source's index is opened: it may be that of a descriptor. */
+/* 1: the path opens the file of the source's index; it may lead to a descriptor. */
 static int is_index(const struct pstk__source *source, const char *path)
 {
     char held[MAX_PATH_SIZE];
@@ -226,7 +226,7 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
     const int is_as_shown = n >= n_shown && strcmp(path + n - n_shown, shown) == 0;
     if (is_index(source, path))
         snprintf(what, sizeof what, "the index %s", source->format->index(source)->path);
-    else if (!is_as_shown) /* it has bytes that messages do not show as they are */
+    else if (!is_as_shown) /* the name has bytes that messages escape */
         snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path, shown);
     else
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
@@ -249,7 +249,7 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
     r = source->store->open(source->store, file, path);
     if (r < 0)
         r = fail_open(source, number, -r, path, err);
-    /* Every opening checks the file: that costs one small read more than the open, and it finds a
+    /* Check the file at every opening: that costs one small read more than the open, and finds a
      * file that was replaced while it was not open. */
     else if (source->format->file_check)
         r = source->format->file_check(source, number, file, err);
@@ -320,8 +320,9 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
         return 0;
     if (files->oldest == NO_SLOT)
         return PSTK__FILES_PINNED;
-    clear_slot(files,
-               files->oldest); /* first: the limit of open files may leave no room for one more */
+    clear_slot(
+        files,
+        files->oldest); /* close first: the limit of open files may leave no room for one more */
     struct pstk__file open;
     int r = pstk__source_open_file(files->source, number, &open, err);
     if (r < 0)

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The record formats there are, the first that knows a path wins: folder is the last, because a
- * folder of anything may hold an image, too. */
+/* The record formats. The first that knows a path wins: folder is the last, because a folder of
+ * anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {
     &pstk__format_pstk,     &pstk__format_mds,      &pstk__format_arrays, &pstk__format_tar,
     &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_table,  &pstk__format_folder};
@@ -32,7 +32,7 @@ static const struct pstk__format *const formats[] = {
 
 /* ---- finding and opening --------------------------------------------------------------------- */
 
-/* "A, B, or C": what a directory of a data set has. */
+/* Write "A, B, or C": the required contents of a directory. */
 static const char *describe(char text[512])
 {
     size_t used = 0;
@@ -48,7 +48,7 @@ static const char *describe(char text[512])
     return text;
 }
 
-/* The same for files that are data sets: ", or a .npy, ... file". */
+/* Write ", or a .npy, ... file": the files that are data sets. */
 static const char *describe_files(char text[256])
 {
     size_t used = 0;
@@ -103,7 +103,7 @@ const char *pstk_find_format(const char *path, struct pstk_error *err)
     return pstk__format_find(&format, pstk__store_of(path), path, err) < 0 ? NULL : format->name;
 }
 
-#define CACHE_SIZE_MIN (1u << 20) /* less is a mistake: entries have 8 KiB and more */
+#define CACHE_SIZE_MIN (1u << 20) /* a smaller one is a mistake: entries have 8 KiB and more */
 
 static int fail_list(const struct pstk_first_of *list, const char *must_be, struct pstk_error *err)
 {
@@ -112,7 +112,7 @@ static int fail_list(const struct pstk_first_of *list, const char *must_be, stru
                       must_be);
 }
 
-/* 1: `suffix` is one of the first `n` bytes of a list. */
+/* 1: `suffix` is in a list of `n` bytes. */
 static int list_has(const char *list, size_t n, const char *suffix, size_t size)
 {
     for (const char *at = list; at < list + n; at += strcspn(at, ";") + 1)
@@ -121,7 +121,7 @@ static int list_has(const char *list, size_t n, const char *suffix, size_t size)
     return 0;
 }
 
-/* Check a list of suffixes, and that none of them is in a list before it or a field by itself. */
+/* Check a list of suffixes: none of them may be in a list before it, or a field by itself. */
 static int check_list(const struct pstk_foreign *foreign, uint32_t number, struct pstk_error *err)
 {
     const struct pstk_first_of *list = &foreign->first_of[number];
@@ -249,8 +249,8 @@ int pstk__format_find_as(const struct pstk__format **out, const struct pstk__ope
 
 /* ---- settings that only some formats take ---------------------------------------------------- */
 
-/* A setting: what it is called where it is given, or NULL where it is not; and the format that
- * takes it. Penstock's own takes all: its data may have been packed with them. */
+/* A setting that only one format takes. given: its name and value, or NULL: not set. Penstock's own
+ * format takes all, because its data may have been packed with them. */
 struct special {
     const char *(*given)(const struct pstk_foreign *foreign, char text[300]);
     const struct pstk__format *format;
@@ -295,7 +295,7 @@ static const struct special specials[] = {
     {given_defaults, &pstk__format_tfrecord, "have none", "only fields of TFRecord files have one"},
 };
 
-/* Refuse a setting that does not fit the format of `path`. */
+/* Refuse a setting that the format of `path` does not take. */
 static int check_specials(const struct pstk__format *format, const char *path,
                           const struct pstk_foreign *foreign, struct pstk_error *err)
 {
@@ -376,7 +376,7 @@ uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t field
         return source->format->read_size(source, fields, 1);
     if (!source->format->n_extents)
         return source->limits.max_size;
-    uint64_t size = 0; /* at most 64 times 2^32-1 */
+    uint64_t size = 0; /* max 64 times 2^32-1 */
     for (uint32_t i = 0; i < source->schema.n_fields; i++)
         size += fields >> i & 1 ? source->limits.max_stored[i] : 0;
     return size;
@@ -386,7 +386,8 @@ uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fiel
 {
     if (source->format->read_size)
         return source->format->read_size(source, fields, 0);
-    uint64_t bytes = source->format->n_extents ? 0 : source->bytes; /* of 64 fields below 2^44 */
+    uint64_t bytes =
+        source->format->n_extents ? 0 : source->bytes; /* at most 64 fields below 2^44 */
     for (uint32_t i = 0; source->format->n_extents && i < source->schema.n_fields; i++)
         bytes += fields >> i & 1 ? source->stats[i].stored_bytes : 0;
     return source->n_samples ? bytes / source->n_samples : 0;

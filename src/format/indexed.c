@@ -15,18 +15,18 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* What the index of a data set is made of. */
+/* The input of the index of a data set. */
 struct work {
     const struct pstk__scanner *scanner;
     const struct pstk__opening *opening;
     const struct pstk__listing *listing;
     const void *own;
-    uint64_t n_total;                /* bytes of files */
-    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes, n_joined files;
-                                      * its fields are fixed before the first scan */
+    uint64_t n_total;                /* bytes of all files */
+    struct pstk__index_build *build; /* borrowed during the build: n_done bytes, n_joined files; its
+                                        fields are fixed before the first scan */
 };
 
-/* What a job leaves: the rows of a file. */
+/* The result of a job: the rows of a file. */
 struct result {
     struct pstk__index_rows rows;
     struct pstk__inferred_schema found;
@@ -39,10 +39,10 @@ static int path_of(const struct pstk__listing *listing, uint64_t i, char path[PA
     return n < 0 || n >= PATH_MAX ? PSTK_EINVAL : 0;
 }
 
-/* The scan of file i, with its path in `path`. */
+/* Return the scan of file i, with its path in `path`. */
 static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[PATH_MAX])
 {
-    (void)path_of(work->listing, i, path); /* its length was checked when it was listed */
+    (void)path_of(work->listing, i, path); /* the length was checked when the file was listed */
     return (struct pstk__scan){.store = work->opening->store,
                                .name = pstk__texts_get(&work->listing->names, i),
                                .path = path,
@@ -52,7 +52,7 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
                                .foreign = work->opening->foreign};
 }
 
-/* Fields without sums, of the same names and codings. */
+/* Begin fields with the same names and codings, and sums of 0. */
 static void begin_found(struct pstk__inferred_schema *to, const struct pstk__inferred_schema *from)
 {
     *to = (struct pstk__inferred_schema){.n_fields = from->n_fields};
@@ -62,14 +62,15 @@ static void begin_found(struct pstk__inferred_schema *to, const struct pstk__inf
     }
 }
 
-/* Is a failure of a file alone, so that others may be whole? */
+/* 1: the failure concerns a single file, so that others may be intact. */
 static int is_of_file(int code)
 {
     return code == PSTK_EBADMSG || code == PSTK_EIO || code == PSTK_ENOENT || code == PSTK_EACCES ||
            code == PSTK_EPERM || code == PSTK_ENOTSUP || code == PSTK_EFBIG;
 }
 
-/* A file of a damaged data set may be missing: its size is 0, then, and no scanner says why. */
+/* Fail if the file is missing, which is possible in a damaged data set: its size is then 0, and
+ * scanners do not report it. */
 static int check_there(const struct work *work, const struct pstk__scan *scan,
                        struct pstk_error *err)
 {
@@ -81,7 +82,7 @@ static int check_there(const struct work *work, const struct pstk__scan *scan,
     return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
 }
 
-/* Name the file in a failure that does not, of which it is the place. */
+/* Set the file of a failure that names none. */
 static void place_in_file(struct pstk_error *bad, const char *name)
 {
     if (!bad->shard[0])
@@ -104,7 +105,7 @@ static int scan_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     begin_found(&found->found, &work->build->found);
     struct pstk_error bad;
     pstk_error_init(&bad, sizeof bad);
-    /* Also of a missing file: the scan sets the columns of its rows. */
+    /* Scan even a missing file, because the scan sets the columns of its rows. */
     int r = work->scanner->scan(&scan, &found->rows, &found->found, &bad);
     if (r < 0 && r != PSTK_ENOMEM && check_there(work, &scan, &bad) < 0)
         r = bad.code;
@@ -137,7 +138,7 @@ static void add_found(struct pstk__inferred_schema *to, const struct pstk__infer
     }
 }
 
-/* Write what a job found, in the order of the files, on the caller's thread. */
+/* Write the result of a job, in the order of the files, on the caller's thread. */
 static void join_file(void *user, const void *result)
 {
     const struct work *work = user;
@@ -158,7 +159,8 @@ static void drop_file(void *result)
     pstk__index_rows_close(&((struct result *)result)->rows);
 }
 
-/* Only of a damaged data set: else the first failure ends the map. */
+/* Report a failure, which happens only in a damaged data set: otherwise the first failure ends the
+ * map. */
 static int report_bad(void *user, const struct pstk_error *bad)
 {
     const struct work *work = user;
@@ -180,7 +182,7 @@ uint32_t pstk__indexed_threads(const struct pstk__opening *opening)
     return sched_getaffinity(0, sizeof cores, &cores) < 0 ? 1 : (uint32_t)CPU_COUNT(&cores);
 }
 
-/* Find the fields, by the first file that has records. */
+/* Find the fields by the first file that has records. */
 static int infer(const struct work *work, struct pstk__inferred_schema *found,
                  struct pstk_error *err)
 {
@@ -205,7 +207,7 @@ static int infer_one(const struct work *work, uint64_t i, struct pstk__inferred_
     return r < 0 ? r : work->scanner->infer(&scan, work->opening->foreign, found, bad);
 }
 
-/* Report every file, because none has a record that can be read. */
+/* Report every file, because none has a readable record. */
 static int report_all(const struct work *work, struct pstk__inferred_schema *found,
                       struct pstk_error *err)
 {
@@ -224,8 +226,8 @@ static int report_all(const struct work *work, struct pstk__inferred_schema *fou
     return 0;
 }
 
-/* The same of a damaged data set: by the first file that is whole at its begin, or else by what the
- * first one has before its damage. A damaged file is reported when it is scanned. */
+/* As infer, for a damaged data set: use the first file whose begin is intact, otherwise the records
+ * of the first file before its damage. A damaged file is reported when it is scanned. */
 static int infer_salvaged(const struct work *work, struct pstk__inferred_schema *found,
                           struct pstk_error *err)
 {
@@ -242,11 +244,11 @@ static int infer_salvaged(const struct work *work, struct pstk__inferred_schema 
     }
     if (partial == PSTK_NONE)
         return report_all(work, found, err);
-    infer_one(work, partial, found, &bad); /* what it found is what counts */
+    infer_one(work, partial, found, &bad); /* only the fields found count */
     return 0;
 }
 
-/* The work of store/index/location.h. */
+/* The build callback of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
@@ -276,7 +278,8 @@ static int build(void *user, struct pstk__index_build *build)
     return r;
 }
 
-/* The work of store/index/location.h: does an index fit the files as they are now? */
+/* The differs callback of store/index/location.h: returns why an index does not fit the files as
+ * they are now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -286,7 +289,7 @@ static const char *differs(void *user, const struct pstk__index *index)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What an index depends on, except the sizes and times of files. */
+/* Digest all that an index depends on, except the sizes and times of files. */
 static void digest_key(const struct work *work, uint64_t key[2])
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
@@ -305,7 +308,7 @@ static void digest_key(const struct work *work, uint64_t key[2])
         pstk__index_digest(key, first_of->name, strlen(first_of->name));
         pstk__index_digest(key, first_of->suffixes, strlen(first_of->suffixes));
     }
-    if (foreign && foreign->split_at) /* indexes without it stay in use */
+    if (foreign && foreign->split_at) /* conditional, so that indexes without it stay in use */
         pstk__index_digest(key, &foreign->split_at, sizeof foreign->split_at);
 }
 
@@ -342,7 +345,7 @@ static int retype(const struct pstk__scanner *scanner, struct pstk__inferred_sch
     return r;
 }
 
-/* As other formats have it from their manifests. */
+/* Set what other formats have in their manifests. */
 int pstk__indexed_describe(struct pstk__source *source, const struct pstk__inferred_schema *found,
                            struct pstk_error *err)
 {
@@ -361,10 +364,11 @@ int pstk__indexed_describe(struct pstk__source *source, const struct pstk__infer
         const struct pstk__index_field *field = &found->fields[i];
         const int is_image = (pstk__field_traits(field->field.kind) & PSTK__TRAIT_IMAGES) != 0;
         source->limits.max_stored[i] = field->max_size;
-        /* A field that is read as it is coded, in place of a number of its text, is as long as
-         * that; and a number takes up to 8 bytes. */
+        /* A field read in its coding, instead of as the number of its text, is as long as that; and
+         * a number takes up to 8 bytes. */
         source->limits.max_plain[i] = larger(larger(field->max_plain, field->max_size), 8);
-        /* Unknown: only the images' own headers have it, and decoders take no more. */
+        /* Unknown: only the images' own headers have their sizes, and decoders take no more than
+         * this. */
         source->limits.max_width[i] = source->limits.max_height[i] = is_image ? PSTK__MAX_SIDE : 0;
         source->stats[i] = (struct pstk_field_stats){.max_stored_size = field->max_size,
                                                      .max_plain_size = field->max_plain,
@@ -384,7 +388,7 @@ int pstk__indexed_describe(struct pstk__source *source, const struct pstk__infer
     return 0;
 }
 
-/* Make compressed files look unpacked: in the listing, and in the store of the source and *opening.
+/* Make compressed files look unpacked in the listing, and in the store of the source and *opening.
  */
 static int unpack_files(struct pstk__source *source, struct pstk__listing *listing,
                         struct pstk__opening *opening, struct pstk_error *err)
@@ -486,7 +490,7 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     r = retype(scanner, found, opening->foreign, err);
     if (r == 0)
         r = pstk__indexed_describe(source, found, err);
-    indexed->index->found = *found; /* the codings of its fields are those of the schema */
+    indexed->index->found = *found; /* gives its fields the codings of the schema */
     free(found);
     return r;
 }
@@ -548,7 +552,7 @@ void pstk__indexed_page(const struct pstk__source *source, const struct pstk__sa
     const struct pstk__index_file *file = &index->files[at->shard];
     const uint64_t number = pstk__index_page_of(file, at->record);
     const uint64_t offset = file->pages + number * PSTK__INDEX_TABLE_PAGE;
-    /* Its number in the index, so that pages of different shards differ. */
+    /* The page's number in the index, so that pages of different shards differ. */
     *page = (struct pstk__extent){.file = index->n_files,
                                   .page = (uint32_t)(offset / PSTK__INDEX_TABLE_PAGE),
                                   .record = at->record,
@@ -559,7 +563,7 @@ void pstk__indexed_page(const struct pstk__source *source, const struct pstk__sa
 
 _Static_assert(PSTK__INDEX_TABLE_PAGE == PSTK__PAGE_SIZE, "two names of one size");
 
-/* The shard whose pages contain byte `offset` of the index. */
+/* Return the shard whose pages contain byte `offset` of the index. */
 static uint32_t shard_at(const struct pstk__index *index, uint64_t offset)
 {
     uint32_t low = 0, n = index->n_files;

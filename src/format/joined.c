@@ -11,13 +11,14 @@
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, fmt, ##__VA_ARGS__)
 
-/* One of the data sets, and its place among all. */
+/* One of the data sets, and its position in the joined one. */
 struct part {
-    struct pstk__source *source;                          /* owned */
-    uint64_t sample, shard, file, page;                   /* first of each */
-    uint32_t is_alike;                                    /* 1: its fields have the joint numbers */
-    uint32_t fields[PSTK_MAX_FIELDS];                     /* by joint number: its own */
-    struct pstk__field_file field_files[PSTK_MAX_FIELDS]; /* by joint number, where it has some */
+    struct pstk__source *source;        /* owned */
+    uint64_t sample, shard, file, page; /* number of its first sample, shard, file and page */
+    uint32_t is_alike;                  /* 1: its fields have the joint numbers */
+    uint32_t fields[PSTK_MAX_FIELDS];   /* its own number of each joint field */
+    struct pstk__field_file field_files[PSTK_MAX_FIELDS]; /* positions of each joint field's values,
+                                                             if it has some */
 };
 
 struct joined {
@@ -45,7 +46,7 @@ static const struct part *part_of_file(const struct pstk__source *source, uint64
     return &joined->parts[i];
 }
 
-/* A place in its own data set. */
+/* Return the position in the part's own data set. */
 static struct pstk__sample_location place_in(const struct part *part,
                                              const struct pstk__sample_location *at)
 {
@@ -53,7 +54,7 @@ static struct pstk__sample_location place_in(const struct part *part,
                                           .record = at->record};
 }
 
-/* A set of fields, in a part's numbers. */
+/* Return a set of fields in a part's numbers. */
 static uint64_t fields_in(const struct part *part, uint64_t fields)
 {
     uint64_t own = 0;
@@ -64,7 +65,7 @@ static uint64_t fields_in(const struct part *part, uint64_t fields)
     return own;
 }
 
-/* The fields of a set that there are. */
+/* Return the fields of a set that exist. */
 static uint64_t known_fields(const struct pstk__source *source, uint64_t fields)
 {
     const uint32_t n = source->schema.n_fields;
@@ -246,7 +247,7 @@ static const struct pstk__format format_joined = {
 
 /* ---- the joint schema ------------------------------------------------------------------------ */
 
-/* What of two fields of one name differs, or NULL. How they are stored does not count. */
+/* Return the difference of two fields of one name, or NULL. Their storage is ignored. */
 static const char *difference(const struct pstk_field *a, const struct pstk_field *b)
 {
     if (a->kind != b->kind)
@@ -264,8 +265,8 @@ static const char *difference(const struct pstk_field *a, const struct pstk_fiel
     return NULL;
 }
 
-/* 1: all data sets have a field alike. *other: the first that does not; *what: how it differs,
- * NULL: it has no field of that name. */
+/* 1: all data sets have an equal field. *other: the first data set that has not; *what: the
+ * difference, NULL: it has no field of that name. */
 static int is_common(const struct joined *joined, const struct pstk_field *field, uint32_t *other,
                      const char **what)
 {
@@ -282,7 +283,7 @@ static int is_common(const struct joined *joined, const struct pstk_field *field
     return 1;
 }
 
-/* 1: the fields have the image and the axis that one of them names. */
+/* 1: the fields contain the image and the axis that one of them names. */
 static int has_links(const struct pstk_field *field, const struct pstk_field *fields, uint32_t n)
 {
     int has_image = !field->of[0], has_axis = !field->splits[0];
@@ -293,7 +294,7 @@ static int has_links(const struct pstk_field *field, const struct pstk_field *fi
     return has_image && has_axis;
 }
 
-/* Collect the fields that all have alike, in the order of the first data set. */
+/* Collect the fields that are equal in all data sets, in the order of the first. */
 static uint32_t common_fields(const struct joined *joined, struct pstk_field *fields)
 {
     const struct pstk__schema *schema = &joined->parts[0].source->schema;
@@ -302,7 +303,7 @@ static uint32_t common_fields(const struct joined *joined, struct pstk_field *fi
     for (uint32_t i = 0; i < schema->n_fields; i++)
         if (is_common(joined, &schema->fields[i], &other, &what))
             fields[n++] = schema->fields[i];
-    for (uint32_t i = 0; i < n;) { /* one that goes may take others along */
+    for (uint32_t i = 0; i < n;) { /* a removed field may remove others */
         if (has_links(&fields[i], fields, n)) {
             i++;
             continue;
@@ -313,7 +314,7 @@ static uint32_t common_fields(const struct joined *joined, struct pstk_field *fi
     return n;
 }
 
-/* A field that some data set compresses may be compressed. */
+/* Set the codec: a field that some data set compresses may be compressed. */
 static void join_codec(const struct joined *joined, struct pstk_field *field)
 {
     for (uint32_t k = 0; k < joined->n && field->codec == PSTK_CODEC_NONE; k++) {
@@ -346,12 +347,12 @@ static int join_schema(struct pstk__source *source, struct pstk_error *err)
             format->field_files ? format->field_files(part->source) : NULL;
         part->is_alike = 1;
         if (schema->head_size > source->schema.head_size)
-            source->schema.head_size = schema->head_size; /* the most that is read of a head */
+            source->schema.head_size = schema->head_size; /* the max bytes read of a head */
         for (uint32_t i = 0; i < n; i++) {
             part->fields[i] = (uint32_t)pstk__schema_find(schema, fields[i].name);
             part->is_alike &= part->fields[i] == i;
-            /* A value outside of the head in some data set is one here: reading it may take
-             * memory. */
+            /* A value that lies outside of the head in some data set does so here: reading it may
+             * take memory. */
             if (schema->entry[part->fields[i]] >= 0 && source->schema.entry[i] < 0)
                 source->schema.entry[i] = (int32_t)i;
             if (files) {
@@ -382,7 +383,7 @@ static void join_limits(struct pstk__source *source, uint32_t i, const struct ps
     all->max_height[i] = (uint32_t)larger(all->max_height[i], one->max_height[own]);
 }
 
-/* Mix what identifies the parts, in their order. */
+/* Mix the identities of the parts, in their order. */
 static void join_identity(struct pstk__source *source)
 {
     const struct joined *joined = source->state;
@@ -396,7 +397,7 @@ static void join_identity(struct pstk__source *source)
              lanes[1]);
 }
 
-/* Refuse a data set that is there twice, and more than numbers hold. */
+/* Refuse a repeated data set, and more items than numbers hold. */
 static int check_part(const struct pstk__source *source, uint32_t k, struct pstk_error *err)
 {
     const struct joined *joined = source->state;
@@ -496,7 +497,7 @@ int pstk__joined_check_field(const struct pstk__source *source, const char *name
     while (has < joined->n && pstk__schema_find(&joined->parts[has].source->schema, name) < 0)
         has++;
     if (has == joined->n)
-        return 0; /* no data set has it: the outputs' own check lists the fields */
+        return 0; /* no data set has the field: the outputs' own check lists the fields */
     const struct pstk__schema *schema = &joined->parts[has].source->schema;
     const char *path = joined->parts[has].source->path;
     if (has > 0)

@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a deep tree that has nothing to do with the data set, so much is looked at: some ms. */
+/* Limits for a deep tree that has nothing to do with the data set: they take some ms. */
 #define MAX_FOLDERS 64
-#define MAX_NAMES 65536 /* in all folders together */
-#define MAX_CASED 256   /* of names of another case, so many are looked at, */
-#define MAX_OTHER 16    /* and of names of another kind */
+#define MAX_NAMES 65536 /* max names in all folders together */
+#define MAX_CASED 256   /* max names of another case that are checked */
+#define MAX_OTHER 16    /* max names of another kind that are checked */
 #define SHOWN_PATH 150  /* bytes of a path in the sentence */
 #define SHOWN 80        /* bytes of a name in it */
 
 /* Files that are left out for one reason. */
 struct group {
     uint64_t n;
-    int is_part;              /* 1: there may be more, which were not looked for */
-    char first[NAME_MAX + 1]; /* by its bytes; "": none */
+    int is_part;              /* 1: there may be more, which were not searched */
+    char first[NAME_MAX + 1]; /* first by its bytes; "": none */
 };
 
 struct look {
@@ -36,12 +36,12 @@ struct look {
     } folders[MAX_FOLDERS];
     uint32_t n_folders;
     uint32_t has_more;                 /* 1: there are more folders */
-    uint32_t n_cased, n_other;         /* names at the top that were looked at */
-    uint64_t n_names;                  /* seen below */
-    uint64_t n_read;                   /* at the top, with names that are read first */
+    uint32_t n_cased, n_other;         /* names at the top that were checked */
+    uint64_t n_names;                  /* names seen below */
+    uint64_t n_read;                   /* names at the top that the data set reads first */
     struct group cased, other, nested; /* nested: of one folder */
-    uint64_t n;                        /* left out in all */
-    char *text;                        /* says so; PSTK_LEFT_OUT_SIZE bytes of the caller */
+    uint64_t n;                        /* number of all files left out */
+    char *text; /* sentence about them; PSTK_LEFT_OUT_SIZE bytes of the caller */
 };
 
 static void add(struct group *group, const char *name)
@@ -56,7 +56,7 @@ static int is_other(const struct pstk__format *format, const char *name)
     return format->other_names && pstk__listing_is_wanted(format->other_names, name, 0);
 }
 
-/* 1: the name is a folder's, among those that were seen. */
+/* 1: a folder that was seen has the name. */
 static int is_folder(const struct look *look, const char *name)
 {
     uint32_t i = 0;
@@ -72,7 +72,7 @@ static int join(char to[PATH_MAX], const char *path, const char *name)
     return r > 0 && r < PATH_MAX;
 }
 
-/* 1: there is an entry of that kind below the top. */
+/* 1: an entry of that kind exists below the top. */
 static int lies_there(const struct look *look, const char *name, uint32_t kind,
                       struct pstk__store_entry *entry)
 {
@@ -81,15 +81,15 @@ static int lies_there(const struct look *look, const char *name, uint32_t kind,
            entry->kind == kind;
 }
 
-/* 1: the format opens what lies below the top. */
+/* 1: the format opens the file below the top. */
 static int is_of(const struct look *look, const char *name)
 {
     char below[PATH_MAX];
     return join(below, look->path, name) && look->format->probe(look->store, below, NULL) > 0;
 }
 
-/* A pstk__store_name_fn: a name at the top. The folders there were seen before. One file that is no
- * data must not hide others: each is looked at, up to a bound. */
+/* A pstk__store_name_fn: a name at the top. The folders there were seen before. Checks each file up
+ * to a bound, so that one file without data does not hide others. */
 static int see_top(void *user, const char *name)
 {
     struct look *look = user;
@@ -143,14 +143,15 @@ static int see_folder(void *user, const char *name)
 
 /* ---- the sentence ---------------------------------------------------------------------------- */
 
-/* The bytes of a text that are shown, at most `max`: no character is cut. */
+/* Return the bytes of a text to show, at most `max`, without cutting a character. */
 static int shown(const char *text, size_t max)
 {
     return (int)pstk__utf8_end(text, strnlen(text, max));
 }
 
-/* Append "N files WHERE PATH are left out, the first NAME: WHY"; the path only to what comes first.
- * below: the folder of the first file, or "". What has no room is counted all the same. */
+/* Append "N files WHERE PATH are left out, the first NAME: WHY", with the path only in the first
+ * sentence. below: the folder of the first file, or "". Counts the files even if the sentence has
+ * no room. */
 static void say(struct look *look, const struct group *group, const char *below, const char *where,
                 const char *why)
 {

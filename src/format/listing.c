@@ -12,9 +12,9 @@
 #include <strings.h>
 
 #define MAX_FILES 1048576u
-#define MAX_NAMES (1u << 31) /* bytes of all names */
+#define MAX_NAMES (1u << 31) /* max bytes of all names */
 
-/* Names being gathered, each with its 0. */
+/* Names that were gathered, each with its 0. */
 struct gathered {
     char *bytes; /* owned */
     uint64_t size, max, n;
@@ -62,11 +62,11 @@ int pstk__listing_is_wanted(const char *wanted, const char *name, int any_case)
 
 /* ---- braces ---------------------------------------------------------------------------------- */
 
-/* One pair of braces, up to its end. */
+/* One pair of braces. */
 struct braces {
     const char *open, *close; /* '{' and '}' */
-    uint64_t first, last;     /* of numbers */
-    int n_digits;             /* at least so many; 0: alternatives, not numbers */
+    uint64_t first, last;     /* range of numbers */
+    int n_digits;             /* min digits of a number; 0: alternatives, not numbers */
 };
 
 static int read_number(const char **at, uint64_t *number)
@@ -99,7 +99,7 @@ static int find_braces(const char *text, struct braces *braces)
 
 static int expand(struct gathered *gathered, const char *pattern, uint32_t depth);
 
-/* Put `text` in place of the braces and expand what follows. */
+/* Replace the braces with `text`, and expand the rest. */
 static int expand_one(struct gathered *gathered, const char *pattern, const struct braces *braces,
                       const char *text, size_t length, uint32_t depth)
 {
@@ -124,8 +124,8 @@ static int expand_numbers(struct gathered *gathered, const char *pattern,
     return r;
 }
 
-/* Append all names of a pattern. EINVAL: it is none, or too long. At most 8 pairs of braces, so
- * this ends. */
+/* Append all names of a pattern. EINVAL: it is no pattern, or too long. The recursion ends, because
+ * a pattern has at most 8 pairs of braces. */
 static int expand(struct gathered *gathered, const char *pattern, uint32_t depth)
 {
     struct braces braces;
@@ -149,12 +149,12 @@ static int expand(struct gathered *gathered, const char *pattern, uint32_t depth
 /* ---- folders --------------------------------------------------------------------------------- */
 
 struct filter {
-    struct gathered *gathered; /* or NULL: stop at the first */
+    struct gathered *gathered; /* result, or NULL: stop at the first name */
     const char *wanted;        /* as in listing.h; NULL: all */
-    const char *glob;          /* the pattern that names match in place of `wanted`, or NULL */
+    const char *glob;          /* pattern that replaces `wanted`, or NULL */
 };
 
-/* A pstk__store_name_fn. */
+/* A pstk__store_name_fn: add a name that matches. */
 static int add_name(void *user, const char *name)
 {
     const struct filter *filter = user;
@@ -197,7 +197,7 @@ static int sort_names(struct gathered *gathered)
 
 /* ---- a path ---------------------------------------------------------------------------------- */
 
-/* 1: a folder lies at the first `size` bytes of a path. */
+/* 1: the first `size` bytes of a path lead to a folder. */
 static int is_folder(const struct pstk__store *store, const char *path, size_t size)
 {
     struct pstk__store_entry entry;
@@ -208,8 +208,8 @@ static int is_folder(const struct pstk__store *store, const char *path, size_t s
     return store->look(store, folder, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER;
 }
 
-/* Bytes of the path up to the last '/' before its first braces or its last part. Braces before it
- * are those of folders that are there. */
+/* Return the bytes of the path up to the last '/' before its first braces or its last part. Braces
+ * before that are in the names of existing folders. */
 static size_t folder_of(const struct pstk__store *store, const char *path)
 {
     const char *open = strchr(path, '{'), *slash = strrchr(path, '/');
@@ -243,7 +243,7 @@ int pstk__listing_probe(const struct pstk__store *store, const char *path, const
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
-/* Fail: a path could not be opened. A wildcard in it was taken for a part of a name. */
+/* Fail because a path could not be opened. A wildcard in it was taken for a part of a name. */
 static int fail_open(int r, const char *path, struct pstk_error *err)
 {
     if (r != -ENOENT || !strpbrk(path, "*?"))
@@ -254,7 +254,7 @@ static int fail_open(int r, const char *path, struct pstk_error *err)
                       path);
 }
 
-/* 1: the last part alone has wildcards, so that what is missing is its folder. */
+/* 1: only the last part has wildcards, so its folder is missing. */
 static int has_pattern_last(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -310,8 +310,8 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
     return r < 0 ? r : sort_names(gathered);
 }
 
-/* Size and time of each file; *missing is then the number of the one that cannot be opened. NULL:
- * such a file has none. */
+/* Set size and time of each file. *missing: on failure the number of the file that cannot be
+ * opened. missing NULL: such a file has neither. */
 static int look_at_files(struct pstk__listing *listing, const struct pstk__store *store,
                          uint64_t *missing, struct pstk_error *err)
 {
@@ -419,7 +419,7 @@ int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *st
     return r;
 }
 
-/* Write what the name of a compressed file is once it is unpacked. */
+/* Write the name that a compressed file has once it is unpacked. */
 static void name_unpacked(const char *name, char *unpacked, size_t size)
 {
     static const struct {

@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_KINDS 32 /* ends of names that are distinguished */
-#define MAX_TRIED 8  /* names of a kind that are looked at: of a million images, some */
-#define SHOWN 150    /* bytes of the path before the way out, which has it in full */
+#define MAX_KINDS 32 /* max endings of names that are distinguished */
+#define MAX_TRIED 8  /* max names of a kind that are checked: of a million images, some */
+#define SHOWN 150    /* bytes of the path before the advice, which has it in full */
 
-/* The names in a directory that end alike: in what follows their last dot, or in none. */
+/* The names in a directory with one ending: the part from their last dot on, or none. */
 struct kind {
-    const char *end;   /* from the dot; borrowed; "": without one */
-    const char *first; /* that the format opens; borrowed; NULL: none was found */
+    const char *end;   /* ending from the dot on, borrowed; "": without one */
+    const char *first; /* first name that the format opens, borrowed; NULL: none was found */
     uint64_t n, n_tried;
 };
 
-/* Find the kind of an end, or add it. NULL: there are too many. */
+/* Find the kind of an ending, or add it. NULL: there are too many. */
 static struct kind *kind_of(struct kind kinds[MAX_KINDS], const char *end)
 {
     size_t i = 0;
@@ -50,7 +50,8 @@ static int is_file_of(const struct pstk__format *format, const struct pstk__stor
            format->probe(store, path, NULL) > 0;
 }
 
-/* Find the one kind of names that are files of `format`. NULL: there are several kinds, or none. */
+/* Find the only kind of names that are files of `format`. NULL: there are several kinds, or none.
+ */
 static const struct kind *find_kind(struct kind kinds[MAX_KINDS], const struct pstk__texts *names,
                                     const struct pstk__format *format,
                                     const struct pstk__store *store, const char *path)
@@ -78,7 +79,8 @@ static const struct kind *find_kind(struct kind kinds[MAX_KINDS], const struct p
     return found;
 }
 
-/* Write a pattern for names that end as this one, as *.tar.gz, if the format takes it. */
+/* Write a pattern for names with the ending of this one, such as *.tar.gz, if the format takes it.
+ */
 static int make_pattern(char to[PATH_MAX], const struct pstk__format *format,
                         const struct pstk__store *store, const char *path, const char *name)
 {
@@ -89,7 +91,7 @@ static int make_pattern(char to[PATH_MAX], const struct pstk__format *format,
 }
 
 /* Write the path that opens all files of `format` in a directory: a pattern, or the only file.
- * Returns 1: it is a pattern. "": one path does not open them. */
+ * Returns 1: it is a pattern. "": no single path opens them. */
 static int path_of_files(const struct pstk__format *format, const struct pstk__store *store,
                          const char *path, char to[PATH_MAX])
 {
@@ -113,7 +115,7 @@ static int fail(const struct pstk__format *found, const struct pstk__format *riv
 {
     char files[PATH_MAX], others[PATH_MAX] = "";
     const int are_many = path_of_files(found, store, path, files);
-    if (!rival->has_file_each) /* images and their table are opened by the directory */
+    if (!rival->has_file_each) /* the directory opens images and their table */
         path_of_files(rival, store, path, others);
     if (!files[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

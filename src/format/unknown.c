@@ -16,15 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FOUND_SIZE 900  /* bytes of what was found, as text */
+#define FOUND_SIZE 900  /* bytes of the text about the contents */
 #define SHOWN 100       /* bytes of a name in it */
-#define MAX_TRIED 16u   /* names below a directory that are looked at as data sets */
-#define MAX_FOLDERS 16u /* of them, where images of other formats are looked for */
+#define MAX_TRIED 16u   /* max names below a directory that are probed as data sets */
+#define MAX_FOLDERS 16u /* max folders of these that are searched for images of other formats */
 
-/* Of a path, which the caller gives. */
+/* Advice with the path, which the caller gives. */
 #define PACK_IN_PYTHON "pack it with Python: penstock.pack('%s', OUT), and open OUT"
 
-/* Images that others read and this library does not, by the ends of their names. */
+/* Image formats that other programs read and this library does not, by suffix. */
 static const struct {
     const char *suffix, *name;
 } images[] = {{"webp", "WebP"},    {"gif", "GIF"},       {"bmp", "BMP"},   {"tif", "TIFF"},
@@ -38,7 +38,8 @@ static const char *suffix_of(const char *name)
     return dot && dot != name ? dot + 1 : "";
 }
 
-/* The name of an image format that is not read; NULL: the file is no such image. */
+/* Return the name of an image format that this library does not read; NULL: the file is no such
+ * image. */
 static const char *image_of(const char *name)
 {
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
@@ -57,7 +58,7 @@ static int join(char path[PATH_MAX], const char *folder, const char *name)
 
 /* ---- a directory ----------------------------------------------------------------------------- */
 
-/* 1: the directory has images of a format that is not read, and *found says so. */
+/* 1: the directory has images that this library does not read, and *found says so. */
 static int find_images(const struct pstk__texts *names, const char *below, char found[FOUND_SIZE])
 {
     const char *first = NULL, *format = NULL;
@@ -78,7 +79,7 @@ static int find_images(const struct pstk__texts *names, const char *below, char 
     return first != NULL;
 }
 
-/* 1: something below is a data set, and *found names it. */
+/* 1: a data set lies below, and *found names it. */
 static int find_data(const struct pstk__store *store, const char *path,
                      const struct pstk__texts *names, pstk__unknown_find_fn find,
                      char found[FOUND_SIZE])
@@ -96,7 +97,7 @@ static int find_data(const struct pstk__store *store, const char *path,
     return 0;
 }
 
-/* 1: a folder below has images of a format that is not read. */
+/* 1: a folder below has images that this library does not read. */
 static int find_images_below(const struct pstk__store *store, const char *path,
                              const struct pstk__texts *names, char found[FOUND_SIZE])
 {
@@ -118,7 +119,7 @@ static int is_parquet(const char *name)
     return strcasecmp(suffix_of(name), "parquet") == 0;
 }
 
-/* 1: the directory has Parquet files. */
+/* 1: the directory has Parquet files, and *found says so. */
 static int find_parquet(const struct pstk__texts *names, const char *path, char found[FOUND_SIZE])
 {
     for (uint64_t i = 0; i < names->n; i++) {
@@ -132,7 +133,7 @@ static int find_parquet(const struct pstk__texts *names, const char *path, char 
     return 0;
 }
 
-/* 1: the directory has a .bin, and no pair of Megatron-LM. */
+/* 1: the directory has a .bin, and no pair of Megatron-LM, and *found says so. */
 static int find_bin(const struct pstk__texts *names, char found[FOUND_SIZE])
 {
     for (uint64_t i = 0; i < names->n; i++) {
@@ -161,7 +162,7 @@ static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
                  (unsigned long long)names->n, SHOWN, first);
 }
 
-/* What lies in a directory. 1: it says all that there is to do. */
+/* Describe the contents of a directory. 1: the text says all that there is to do. */
 static int look_into(const struct pstk__store *store, const char *path, pstk__unknown_find_fn find,
                      char found[FOUND_SIZE])
 {
@@ -188,14 +189,14 @@ static int look_into(const struct pstk__store *store, const char *path, pstk__un
     return is_all;
 }
 
-/* Return 1 when a writer is at work in the directory, or was killed there. */
+/* 1: a writer is at work in the directory, or was killed there. */
 static int is_unfinished(const char *path)
 {
     char journal[PATH_MAX];
     return join(journal, path, PSTK__JOURNAL_FILE) && access(journal, F_OK) == 0;
 }
 
-/* Return 1 when save_to_disk of Hugging Face's datasets wrote the directory. */
+/* 1: save_to_disk of Hugging Face's datasets wrote the directory. */
 static int is_hugging_face(const char *path)
 {
     static const char *const names[] = {"dataset_info.json", "dataset_dict.json"};
@@ -245,7 +246,7 @@ static int is_packed_in_python(const char *suffix)
 static int is_part(const char *name, const char *format)
 {
     static const struct {
-        const char *name, *suffix, *formats; /* name: or NULL */
+        const char *name, *suffix, *formats; /* name: may be NULL */
     } parts[] = {{NULL, "jpg", "folder table"}, {NULL, "jpeg", "folder table"},
                  {NULL, "png", "folder table"}, {NULL, "mds", "mds"},
                  {"index.json", "json", "mds"}, {"manifest.json", "json", "pstk"}};
@@ -263,8 +264,9 @@ static int is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The format of a folder that is to be opened in place of a pattern of names in it, of which one is
- * `name`, at `path`; NULL: none. A folder of class folders is one: these hold images themselves. */
+/* Return the format of a folder that should be opened instead of a pattern of names in it, one of
+ * which is `name`, at `path`; NULL: none. A folder of class folders is one, if these hold images
+ * themselves. */
 static const char *format_of_parent(const struct pstk__store *store, const char *folder,
                                     const char *name, const char *path, pstk__unknown_find_fn find)
 {
@@ -280,7 +282,7 @@ static const char *format_of_parent(const struct pstk__store *store, const char 
     return (own && strcmp(own, format) == 0) || is_part(name, format) ? format : NULL;
 }
 
-/* Fail: the pattern matches names, and no format reads them by it. */
+/* Fail because the pattern matches names that no format reads. */
 static int fail_matches(const struct pstk__store *store, const char *path,
                         const struct pstk__listing *listing, pstk__unknown_find_fn find,
                         struct pstk_error *err)
@@ -325,7 +327,7 @@ static int fail_matches(const struct pstk__store *store, const char *path,
                       n == 1 ? "" : "s", first);
 }
 
-/* Fail if braces of the path name a file that is not there. A `*` gives only what is there. */
+/* Fail if braces of the path name a missing file. A `*` gives only existing ones. */
 static int fail_missing(const char *path, const struct pstk__listing *listing,
                         struct pstk_error *err)
 {
@@ -339,8 +341,8 @@ static int fail_missing(const char *path, const struct pstk__listing *listing,
     return 0;
 }
 
-/* The folder before the first part of a path that is `*`, where more parts follow: copies it. 0:
- * there is none. */
+/* Copy the folder before the first part of a path that is `*`, if more parts follow. 0: there is
+ * none. */
 static int folder_before(const char *path, char folder[PATH_MAX])
 {
     const size_t n = strcspn(path, "{*?");
@@ -350,7 +352,7 @@ static int folder_before(const char *path, char folder[PATH_MAX])
     return 1;
 }
 
-/* No file lies at `path`; a pattern may name some. */
+/* Fail because no file lies at `path`; a pattern may name some. */
 static int fail_absent(const struct pstk__store *store, const char *path,
                        pstk__unknown_find_fn find, struct pstk_error *err)
 {

@@ -21,8 +21,9 @@
 #define PSTK__SIDECAR_POINTS ".points"
 #define PSTK__SIDECAR_CHECKSUMS ".checksums"
 #define PSTK__SIDECAR_LOCK ".lock"
-#define PSTK__SIDECAR_TEMPORARY ".tmp-" /* followed by six characters, while the file is written   \
-                                         */
+#define PSTK__SIDECAR_TEMPORARY                                                                    \
+    ".tmp-" /* followed by six characters, while the file is written                               \
+             */
 
 #define PSTK__SIDECAR_INDEX_MAGIC "PSTKIDX"
 #define PSTK__SIDECAR_POINTS_MAGIC "PSTKPTS"

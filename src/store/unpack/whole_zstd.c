@@ -7,8 +7,9 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define WINDOW_LOG 27 /* 128 MiB: enough for all levels of zstd, and for --long without a number   \
-                       */
+#define WINDOW_LOG                                                                                 \
+    27 /* 128 MiB: enough for all levels of zstd, and for --long without a number                  \
+        */
 
 struct pstk__whole_stream {
     ZSTD_DStream *zstd; /* owned */
