@@ -47,7 +47,8 @@ static int no_memory(const struct pstk__container *container, struct pstk_error 
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", container->path);
 }
 
-/* Read up to `size` bytes at `offset`, fewer at the end of the file: how many, or <0. */
+/* Read up to `size` bytes at `offset`. Returns their number, fewer at the end of the file, or <0.
+ */
 static int64_t read_up_to(const struct pstk__container *container, void *buffer, uint64_t size,
                           uint64_t offset, struct pstk_error *err)
 {
@@ -122,12 +123,12 @@ static int read_npy(const struct pstk__container *container, struct pstk__array_
 
 /* ---- .npz ------------------------------------------------------------------------------------ */
 
-/* An archive being read. */
+/* An archive that is read. */
 struct npz {
     const struct pstk__container *container;
     struct pstk__zip zip;
     uint32_t n;
-    struct pstk__zip_member members[PSTK_MAX_FIELDS]; /* those that are arrays */
+    struct pstk__zip_member members[PSTK_MAX_FIELDS]; /* members that are arrays */
     uint8_t *directory;                               /* owned */
     uint8_t *buffer;                                  /* owned; PSTK__ZIP_LOCAL_MAX bytes */
 };
@@ -157,14 +158,15 @@ static int read_directory(struct npz *npz, struct pstk_error *err)
     return n < 0 ? (int)n : 0;
 }
 
-/* Collect the members that are arrays; the others do not count. */
+/* Collect the members that are arrays, and ignore the others. */
 static int find_members(struct npz *npz, struct pstk_error *err)
 {
     struct pstk__zip_member member;
     int rc;
     while ((rc = pstk__zip_next(&npz->zip, &member)) > 0) {
         char shown[80];
-        const uint64_t n = member.name_size - strlen(NPY_SUFFIX); /* used where it has the suffix */
+        const uint64_t n =
+            member.name_size - strlen(NPY_SUFFIX); /* used only if the name has the suffix */
         if (!ends_in(member.name, member.name_size, NPY_SUFFIX))
             continue;
         if (!pstk__array_name_ok(member.name, n))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container: a file that holds arrays, and the fields that it has: .npy (one), .npz and
- * .safetensors. Reads the heads alone, each by the parser of its kind, and no rows.
+ * container: a file that holds arrays, and its fields: .npy (one), .npz and .safetensors. Reads
+ * only the heads, each with the parser of its kind, and no rows.
  */
 #ifndef PSTK_CONTAINER_H
 #define PSTK_CONTAINER_H
@@ -20,8 +20,8 @@ enum pstk__container_kind {
 /* An array that is a field. */
 struct pstk__array_field {
     char name[PSTK_MAX_NAME];
-    uint32_t file;            /* number of its file */
-    struct pstk__array array; /* its place is in that file */
+    uint32_t file;            /* number of the file */
+    struct pstk__array array; /* array, with positions in that file */
     struct pstk__cover cover; /* size 0: none */
 };
 
@@ -30,22 +30,22 @@ struct pstk__array_fields {
     struct pstk__array_field fields[PSTK_MAX_FIELDS];
 };
 
-/* A file to be read. */
+/* A file to read. */
 struct pstk__container {
     enum pstk__container_kind kind;
-    uint32_t number;               /* of the file */
-    const char *name;              /* of the file, without its directory */
-    const char *path;              /* of the same, for messages */
+    uint32_t number;               /* number of the file */
+    const char *name;              /* name of the file, without its directory */
+    const char *path;              /* path of the file, for messages */
     const struct pstk__file *file; /* open */
-    uint64_t size;                 /* bytes of it */
+    uint64_t size;                 /* bytes of the file */
 };
 
-/* The kind of a file by its name; hidden files are NONE. */
+/* Return the kind of a file by its name; hidden files are NONE. */
 enum pstk__container_kind pstk__container_of(const char *name);
-/* Its name for users, which is the suffix without the dot. Static. */
+/* Return its name for users, which is the suffix without the dot. Static storage. */
 const char *pstk__container_name(enum pstk__container_kind kind);
-/* Add the fields of a file. EBADMSG: damaged; ENOTSUP, EFBIG: what cannot be read in place, with
- * advice; ENOMEM, or the code of a failed read. */
+/* Add the fields of a file. EBADMSG: damaged; ENOTSUP, EFBIG: an array that cannot be read in
+ * place, with advice; ENOMEM, or the code of a failed read. */
 int pstk__container_read(const struct pstk__container *container, struct pstk__array_fields *fields,
                          struct pstk_error *err);
 

@@ -8,17 +8,17 @@
 
 #define TEXT_SIZE 32 /* bytes of a string in a head, its 0 included */
 
-/* A head being read. The first failure stays in `code`; after it nothing more is read. */
+/* State of the parser. `code` keeps the first failure; after it nothing more is read. */
 struct walk {
     const char *at, *end;
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     struct pstk_error *err;
     int code;
 };
 
-/* What the dictionary says. */
+/* The values of the dictionary. */
 struct facts {
-    char descr[TEXT_SIZE]; /* "" where it is a list: a structured dtype */
+    char descr[TEXT_SIZE]; /* "" for a list: a structured dtype */
     int has_descr, has_order, has_shape;
     int fortran;
     uint32_t n_dims;
@@ -45,7 +45,7 @@ static void skip_space(struct walk *walk)
         walk->at++;
 }
 
-/* Step over a character, if it comes next. */
+/* Step past a character if it comes next. */
 static int take(struct walk *walk, char c)
 {
     skip_space(walk);
@@ -62,7 +62,7 @@ static void take_or_fail(struct walk *walk, char c)
         fail_syntax(walk, wanted);
 }
 
-/* A word, True or False; 1: it was next. */
+/* Step past a word, True or False, if it comes next; 1: it did. */
 static int take_word(struct walk *walk, const char *word)
 {
     const size_t n = strlen(word);
@@ -73,7 +73,7 @@ static int take_word(struct walk *walk, const char *word)
     return 1;
 }
 
-/* A string in single or double quotes, without escapes; not empty. */
+/* Read a string in single or double quotes, without escapes; not empty. */
 static void read_string(struct walk *walk, char text[TEXT_SIZE])
 {
     text[0] = 0;
@@ -112,7 +112,7 @@ static uint64_t read_number(struct walk *walk)
         }
     if (walk->at == begin)
         fail_syntax(walk, "a number");
-    take(walk, 'L'); /* of Python 2 */
+    take(walk, 'L'); /* suffix of Python 2 */
     return n;
 }
 
@@ -130,7 +130,7 @@ static void read_shape(struct walk *walk, struct facts *facts)
         facts->shape[facts->n_dims++] = read_number(walk);
         if (!take(walk, ',')) {
             take_or_fail(walk, ')');
-            if (facts->n_dims == 1) /* in Python this is a number in parentheses */
+            if (facts->n_dims == 1) /* Python takes this as a number in parentheses */
                 FAIL(walk, PSTK_EBADMSG,
                      "%s: the head of the file is damaged: shape is (%llu), a number; must be a "
                      "tuple, as (%llu,); write it again with numpy.save",
@@ -225,7 +225,7 @@ static void read_dtype(struct walk *walk, const struct facts *facts, struct pstk
              walk->name, facts->descr, type);
 }
 
-/* Fortran order equals C order where at most one dimension has more than one element. */
+/* 1: C order. Fortran order equals C order if at most one dimension has more than one element. */
 static int is_c_order(const struct facts *facts)
 {
     uint32_t n = 0;
@@ -234,7 +234,7 @@ static int is_c_order(const struct facts *facts)
     return !facts->fortran || n <= 1;
 }
 
-/* Read the bytes before the dictionary. Returns the size of the dictionary, 0 on failure. */
+/* Read the bytes before the dictionary. Returns the size of the dictionary, or 0 on failure. */
 static uint32_t read_preamble(struct walk *walk, const uint8_t *b, uint64_t size)
 {
     static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One shard, one or more files, no index: the place of a row follows from its number. Later, only
- * the size and the time of change that a file had at open identify it.
+ * One shard, one or more files, no index: the position of a row follows from its number. After
+ * open, a file is identified only by its size and its time of change.
  */
 #include "format/arrays/arrays.h"
 
@@ -16,23 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_NAME_SIZE 256 /* of a file, its 0 included; Linux has none longer */
+#define FILE_NAME_SIZE 256 /* bytes of a file's name, its 0 included; Linux has none longer */
 #define PATH_SIZE 4096
-#define MIXED "arrays" /* what a data set is called whose files are of several kinds */
+#define MIXED "arrays" /* name of a data set with files of several kinds */
 
 struct array_file {
-    char name[FILE_NAME_SIZE]; /* without its directory */
+    char name[FILE_NAME_SIZE]; /* name without its directory */
     enum pstk__container_kind kind;
     uint64_t size; /* bytes */
     int64_t changed_ns;
 };
 
 struct arrays {
-    int is_file;                                          /* 1: the path is the one file */
+    int is_file;                                          /* 1: the path is the only file */
     uint32_t n_files;                                     /* sorted by name */
     struct array_file files[PSTK_MAX_FIELDS];             /* each has at least one field */
-    struct pstk__array_fields list;                       /* sorted by name: by field */
-    struct pstk__field_file field_files[PSTK_MAX_FIELDS]; /* the same, for views of samples */
+    struct pstk__array_fields list;                       /* sorted by name, so ordered by field */
+    struct pstk__field_file field_files[PSTK_MAX_FIELDS]; /* the same values, for views of samples
+                                                           */
 };
 
 /* ---- the files ------------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static int arrays_probe(const struct pstk__store *store, const char *path, struc
     return pstk__fail_errno(err, -rc, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
-/* The names being collected. */
+/* The names that are collected. */
 struct names {
     struct arrays *arrays;
     const char *path;
@@ -110,7 +111,7 @@ static int find_files(struct pstk__source *source, struct pstk_error *err)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* The name of a file below the data set's path; NULL: that path is the one file. */
+/* Return the name of a file below the data set's path; NULL: that path is the only file. */
 static const char *arrays_file_name(const struct pstk__source *source, uint32_t file)
 {
     const struct arrays *arrays = source->state;
@@ -168,14 +169,14 @@ static int compare_fields(const void *a, const void *b)
     return order ? order : one->file < other->file ? -1 : one->file > other->file;
 }
 
-/* The name of a file, which lives as long as the source. */
+/* Return the name of a file, which lives as long as the source. */
 static const char *name_of(const struct pstk__source *source, uint32_t file)
 {
     const char *name = arrays_file_name(source, file);
     return name ? name : source->path;
 }
 
-/* Sort the fields. No two have one name. */
+/* Sort the fields, and check that their names differ. */
 static int check_names(struct pstk__source *source, struct pstk_error *err)
 {
     struct arrays *arrays = source->state;
@@ -198,7 +199,7 @@ static int check_names(struct pstk__source *source, struct pstk_error *err)
     return 0;
 }
 
-/* An array for messages: "x.npy", "a of x.npz". */
+/* Describe an array for messages: "x.npy", "a of x.npz". */
 static const char *shown(const struct pstk__source *source, const struct pstk__array_field *field,
                          char text[FILE_NAME_SIZE + PSTK_MAX_NAME])
 {
@@ -211,7 +212,7 @@ static const char *shown(const struct pstk__source *source, const struct pstk__a
     return text;
 }
 
-/* All arrays have the same number of rows, at least one. */
+/* Check that all arrays have the same number of rows, at least one. */
 static int check_rows(struct pstk__source *source, struct pstk_error *err)
 {
     const struct arrays *arrays = source->state;
@@ -243,7 +244,7 @@ static void describe_field(const struct pstk__array_field *from, struct pstk_fie
     memcpy(field->shape, array->shape + 1, field->n_dims * sizeof array->shape[0]);
 }
 
-/* Sizes of the values of a field, which are all the same. */
+/* Set the sizes of a field's values, which are all the same. */
 static void describe_values(struct pstk__source *source, uint32_t i)
 {
     struct arrays *arrays = source->state;
@@ -263,7 +264,7 @@ static void describe_values(struct pstk__source *source, uint32_t i)
                                                        .file = field->file};
 }
 
-/* The files: how many, their bytes, and what they are called together. */
+/* Set the number of files, their bytes, and their common name. */
 static void describe_files(struct pstk__source *source)
 {
     const struct arrays *arrays = source->state;
@@ -277,8 +278,8 @@ static void describe_files(struct pstk__source *source)
     }
 }
 
-/* Two lanes over names, types, shapes, sizes and times of change: not over content. A field counts
- * by the name that a .npy file of it has, wherever it lies. */
+/* Digest names, types, shapes, sizes and times of change, but not content, in two lanes. A field
+ * counts by the name that a .npy file of it would have, whatever file contains it. */
 static void make_identity(struct pstk__source *source)
 {
     const struct arrays *arrays = source->state;
@@ -308,7 +309,7 @@ static void make_identity(struct pstk__source *source)
              lanes[1]);
 }
 
-/* Fill a source; its close frees a source that is filled in part, too. */
+/* Fill a source; its close also frees a partly filled source. */
 static int fill(struct pstk__source *source, const char *path, struct pstk_error *err)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
@@ -375,7 +376,7 @@ static uint32_t arrays_n_extents(const struct pstk__source *source, uint64_t fie
     return (uint32_t)__builtin_popcountll(fields & known_fields(source));
 }
 
-/* Where the value of field i of a record is. */
+/* Return the extent of field i's value in a record. */
 static struct pstk__extent extent_of(const struct arrays *arrays, uint32_t i, uint64_t record)
 {
     const struct pstk__field_file *field_file = &arrays->field_files[i];
@@ -386,7 +387,7 @@ static struct pstk__extent extent_of(const struct arrays *arrays, uint32_t i, ui
                                  .whole_size = field_file->size};
 }
 
-/* One extent a field, in the order of the fields. */
+/* Set one extent for each field, in the order of the fields. */
 static int arrays_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t fields, const void *page, struct pstk__extent *out,
                          struct pstk_error *err)
@@ -410,8 +411,9 @@ static const struct pstk__cover *arrays_cover(const struct pstk__source *source,
     return cover->size ? cover : NULL;
 }
 
-/* An extent does not name its field. Extents are in the order of the fields, and no two fields have
- * one place: the next field with an extent's place is its field. */
+/* Match extents with fields: an extent does not name its field. Extents have the order of the
+ * fields, and all fields have different positions, so the next field at an extent's position is its
+ * field. */
 static int arrays_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                         uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
@@ -426,7 +428,7 @@ static int arrays_parse(const struct pstk__source *source, const struct pstk__sa
     out->shard = arrays->field_files[0].name;
     out->file = arrays->field_files[0].file;
     out->field_files = arrays->field_files;
-    out->accepts_damaged = 0; /* there are no images */
+    out->accepts_damaged = 0; /* the data set has no images */
     out->n_fields = arrays->list.n;
     for (uint32_t i = 0; i < arrays->list.n; i++) {
         const struct pstk__extent at_field = extent_of(arrays, i, at->record);
@@ -451,7 +453,7 @@ static int arrays_file_check(const struct pstk__source *source, uint32_t number,
                                  PSTK_STAGE_SHARD, err);
 }
 
-/* Check that a file lies at the path. arrays_file_check finds whether it changed. */
+/* Check that a file lies at the path; arrays_file_check checks whether it changed. */
 static int is_there(const struct pstk__source *source, const char *path)
 {
     struct pstk__file file;

@@ -10,16 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a tensor's JSON, which has 3 keys, at most 9 dimensions and 2 offsets: with brackets 19. */
+/* Max separators in a tensor's JSON, which has 3 keys, at most 9 dimensions and 2 offsets: with
+ * brackets 19. */
 #define SEPARATORS_MAX 32
 #define LABEL_SIZE 512
 
-/* A head being parsed. The first failure stays in `code`; after it nothing more is read. */
+/* State of the parser. `code` keeps the first failure; after it nothing more is read. */
 struct parse {
     struct pstk__safetensors *out;
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     struct pstk_error *err;
-    uint64_t begin; /* bytes: where tensors begin in the file */
+    uint64_t begin; /* begin of the tensors, byte of the file */
     uint64_t size;  /* bytes of the tensors */
     int code;
     int has_metadata;
@@ -72,7 +73,7 @@ int pstk__safetensors_head_size(uint64_t *head_size, const uint8_t *bytes, uint6
 
 /* ---- one tensor ------------------------------------------------------------------------------ */
 
-/* A number of a list, from 0 to 2^63-1. */
+/* Read a number of a list, from 0 to 2^63-1. */
 static uint64_t read_number(struct parse *parse, const char *tensor, const json_t *list, size_t i)
 {
     const json_t *value = json_array_get(list, i);
@@ -116,7 +117,7 @@ static void read_shape(struct parse *parse, const char *tensor, const json_t *li
         array->shape[array->n_dims++] = read_number(parse, tensor, list, i);
 }
 
-/* Set the place in the file, and check that the tensor has as many bytes as its shape says. */
+/* Set the position in the file, and check that the tensor has the bytes of its shape. */
 static void read_place(struct parse *parse, const char *tensor, const json_t *list,
                        struct pstk__array *array)
 {
@@ -208,12 +209,12 @@ static void read_pair(struct parse *parse, const struct pstk__json_piece *key,
     json_decref(name);
 }
 
-/* Tensors fill the bytes after the head: all are among them, no two share one, and their sizes add
- * up to as many. */
+/* Check that tensors fill the bytes after the head: all lie among them, none overlap, and their
+ * sizes add up to the total. */
 static void check_places(struct parse *parse)
 {
     const struct pstk__safetensors *out = parse->out;
-    uint64_t sum = 0; /* of at most 64 tensors below 2^44 bytes */
+    uint64_t sum = 0; /* at most 64 tensors below 2^44 bytes */
     for (uint32_t i = 0; i < out->n && parse->code == 0; i++) {
         const struct pstk__array *array = &out->tensors[i].array;
         for (uint32_t k = 0; k < i; k++)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sizes of the fixed parts. */
+/* Bytes of the fixed parts. */
 enum { END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, ENTRY_SIZE = 46, LOCAL_SIZE = 30 };
 
 /* First bytes of each part, as a little-endian number. */
@@ -18,8 +18,8 @@ enum { END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, ENTRY_SIZE = 46, LOCAL
 #define LOCAL_MARK 0x04034b50u
 
 #define LARGE16 0xffffu     /* the number is in the zip64 record */
-#define LARGE32 0xffffffffu /* the same */
-#define ZIP64_TAG 1u        /* of the extra field with sizes of 64 bits */
+#define LARGE32 0xffffffffu /* the number is in the zip64 record */
+#define ZIP64_TAG 1u        /* tag of the extra field with sizes of 64 bits */
 
 #define FLAG_ENCRYPTED 0x1u
 #define FLAG_DESCRIPTOR 0x8u /* CRC and sizes follow the data; the local header has 0 */
@@ -54,12 +54,12 @@ const char *pstk__zip_shown(const struct pstk__zip_member *member, char text[80]
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What an end record says. */
+/* The values of an end record. */
 struct end {
-    uint64_t disk, first_disk; /* numbers; 0 */
+    uint64_t disk, first_disk; /* numbers of disks; 0 */
     uint64_t n_here, n;        /* members on this disk, and in all */
-    uint64_t size, offset;     /* bytes of the directory, and where it is in the file */
-    uint64_t position;         /* bytes: of the first end record in the file */
+    uint64_t size, offset;     /* bytes of the directory, and its begin in the file */
+    uint64_t position;         /* begin of the first end record, byte of the file */
 };
 
 /* Find the end record: the last one whose comment ends with the file. NULL: there is none. */
@@ -72,13 +72,13 @@ static const uint8_t *find_end(const uint8_t *tail, uint64_t tail_size)
     return NULL;
 }
 
-/* 1: `small`, of the old record, is `large`, of zip64's, or refers to it. */
+/* 1: `small`, of the old record, equals `large`, of the zip64 record, or refers to it. */
 static int agrees(uint64_t small, uint64_t large, uint64_t mark)
 {
     return small == mark || small == large;
 }
 
-/* Take the numbers of the zip64 record, which stands with its locator before the end record. */
+/* Read the numbers of the zip64 record, which lies with its locator before the end record. */
 static int read_end64(const struct pstk__zip *zip, const uint8_t *tail, const uint8_t *record,
                       struct end *end)
 {
@@ -159,7 +159,7 @@ int pstk__zip_end_parse(struct pstk__zip *zip, const uint8_t *tail, uint64_t tai
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-/* Find the zip64 extra field: 1, with its data; 0: there is none; -1: damaged, or there are two. */
+/* Find the zip64 extra field. 1: with its data; 0: there is none; -1: damaged, or there are two. */
 static int find_zip64(const uint8_t *extra, uint64_t size, const uint8_t **data,
                       uint64_t *data_size)
 {
@@ -180,7 +180,7 @@ static int find_zip64(const uint8_t *extra, uint64_t size, const uint8_t **data,
     return size == 0 ? found : -1;
 }
 
-/* Replace those of n numbers that are LARGE32 by the next ones of the zip64 field. 0, or -1. */
+/* Replace each of n numbers that is LARGE32 by the next one of the zip64 field. 0, or -1. */
 static int read_large(const uint8_t *extra, uint64_t extra_size, uint64_t *const *numbers,
                       uint32_t n)
 {
@@ -200,7 +200,7 @@ static int read_large(const uint8_t *extra, uint64_t extra_size, uint64_t *const
     return 0;
 }
 
-/* What of a member penstock does not read in place, or NULL. */
+/* Return the reason why penstock cannot read a member in place, or NULL. */
 static const char *refused(uint32_t flags, uint32_t method)
 {
     if (flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED))
@@ -214,7 +214,7 @@ void pstk__zip_begin(struct pstk__zip *zip, const uint8_t *directory)
     zip->end = directory + zip->directory_size;
 }
 
-/* Read the entry at zip->at, which has ENTRY_SIZE bytes and those that it counts. */
+/* Read the entry at zip->at, of ENTRY_SIZE bytes and the bytes that it counts. */
 static int read_entry(const struct pstk__zip *zip, struct pstk__zip_member *member)
 {
     const uint8_t *b = zip->at;
@@ -267,7 +267,7 @@ int pstk__zip_next(struct pstk__zip *zip, struct pstk__zip_member *member)
 
 /* ---- a member -------------------------------------------------------------------------------- */
 
-/* What of the local header at `b` differs from the directory's entry, or NULL. */
+/* Return the difference of the local header at `b` and the directory's entry, or NULL. */
 static const char *difference(const struct pstk__zip_member *member, const uint8_t *b)
 {
     const uint32_t name_size = pstk__get16(b + 26), extra_size = pstk__get16(b + 28);

@@ -12,7 +12,7 @@
 
 enum { MAGIC = 0, VERSION = 9, DTYPE = 17, N_SEQUENCES = 18, N_BOUNDARIES = 26 };
 
-/* By the code that a file has. */
+/* Dtypes by the code in the file. */
 static const uint8_t dtypes[] = {0,        PSTK_U8,  PSTK_I8,  PSTK_I16, PSTK_I32,
                                  PSTK_I64, PSTK_F64, PSTK_F32, PSTK_U16};
 

@@ -17,7 +17,7 @@
 
 #define PSTK__MEGATRON_TOKENS "tokens"
 #define PSTK__MEGATRON_STARTS "starts"
-/* What to do with a .bin that has no .idx. */
+/* Advice about a .bin that has no .idx. */
 #define PSTK__MEGATRON_RAW "docs/how-to/tokens.md packs raw tokens, as nanoGPT writes them"
 
 extern const struct pstk__format pstk__format_megatron;

@@ -20,14 +20,14 @@
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* A path with another ending in place of its own of 4 bytes. 0: it is too long. */
+/* Write a path with another ending for its own of 4 bytes. 0: it is too long. */
 static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
 {
     const int n = snprintf(to, PATH_MAX, "%.*s%s", (int)(strlen(path) - 4), path, ending);
     return n > 0 && n < PATH_MAX;
 }
 
-/* 1: a .idx begins as one, or has its .bin: then it is damaged. */
+/* 1: a .idx begins as those of Megatron-LM, or is damaged, and has its .bin. */
 static int is_idx(const struct pstk__store *store, const char *path)
 {
     char bin[PATH_MAX];
@@ -42,18 +42,18 @@ static int is_idx(const struct pstk__store *store, const char *path)
            (has_magic || (with_ending(bin, path, ".bin") && pstk__store_has_file(store, bin)));
 }
 
-/* .idx files of a folder that are opened to find a pair: DALI makes one for each tar or TFRecord
- * file, thousands */
+/* Max .idx files of a folder that are opened to find a pair: DALI makes one for each of thousands
+ * of tar or TFRecord files. */
 #define MAX_TRIED 64
 
-/* A folder in which a pair is looked for. */
+/* A search for a pair in a folder. */
 struct search {
     const struct pstk__store *store;
     const char *folder;
     uint32_t n_tried;
 };
 
-/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM, 2 where too many are none. */
+/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM, 2 after too many others. */
 static int is_pair(void *user, const char *name)
 {
     struct search *search = user;
@@ -66,7 +66,7 @@ static int is_pair(void *user, const char *name)
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
 }
 
-/* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none; or a
+/* Write the path of the .idx files for `path`: PREFIX.bin, PREFIX, or one of them. 0: none; or a
  * negative errno. */
 static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
 {
@@ -101,7 +101,7 @@ static int megatron_probe(const struct pstk__store *store, const char *path, str
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The length of samples that the caller wants. */
+/* Read the length of samples that the caller wants. */
 static int read_length(uint64_t *length, const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     *length = 0;
@@ -121,7 +121,7 @@ static int read_length(uint64_t *length, const struct pstk_foreign *foreign, str
     return 0;
 }
 
-/* The names of .idx files as those of .bin files, which have as many bytes. */
+/* Turn the names of .idx files into those of .bin files, which have as many bytes. */
 static int name_bins(struct pstk__texts *bins, const struct pstk__listing *idx)
 {
     if (pstk__texts_open(bins, idx->names.n, idx->names.size) < 0)
@@ -136,7 +136,7 @@ static int name_bins(struct pstk__texts *bins, const struct pstk__listing *idx)
     return 0;
 }
 
-/* The .bin files of a list of .idx files. */
+/* List the .bin files of a list of .idx files. */
 static int list_bins(struct pstk__listing *listing, const struct pstk__listing *idx,
                      const struct pstk__opening *opening, struct pstk_error *err)
 {
@@ -157,7 +157,7 @@ static int list_bins(struct pstk__listing *listing, const struct pstk__listing *
     return r;
 }
 
-/* 1: a file of the listing is there, with this ending in place of its own, of four letters. */
+/* 1: for some file of the listing, a file with this ending of four letters exists. */
 static int has_one(const struct pstk__listing *bins, const char *ending)
 {
     char path[PATH_MAX];
@@ -173,8 +173,8 @@ static int has_one(const struct pstk__listing *bins, const char *ending)
     return 0;
 }
 
-/* Fail: a .idx is not there, as *err says. What the caller named may be .bin files of which none
- * has one. */
+/* Fail because a .idx is missing, as *err says. The caller may have named .bin files that have
+ * none. */
 static int fail_no_idx(const struct pstk__opening *opening, struct pstk_error *err)
 {
     struct pstk__listing bins;
@@ -280,7 +280,8 @@ static uint32_t megatron_n_extents(const struct pstk__source *source, uint64_t f
     return (uint32_t)__builtin_popcountll(fields & known_fields(source));
 }
 
-/* The bytes of a field: tokens lie in the .bin, starts in the index, whose number follows. */
+/* Return the extent of a field: tokens lie in the .bin, starts in the index, whose number follows.
+ */
 static struct pstk__extent extent_of(const struct pstk__source *source,
                                      const struct pstk__sample_location *at, const void *page,
                                      uint32_t field)
@@ -301,7 +302,7 @@ static struct pstk__extent extent_of(const struct pstk__source *source,
                                  .whole_size = size};
 }
 
-/* Fail: tokens lie outside of their file, or starts outside of their part of the index. */
+/* Fail because tokens lie outside of their file, or starts outside of their part of the index. */
 static int fail_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                        const struct pstk__extent *extent, struct pstk_error *err)
 {
@@ -336,7 +337,7 @@ static int megatron_extent(const struct pstk__source *source,
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-static const uint8_t nothing[1]; /* the tokens of an empty document, of which nothing is read */
+static const uint8_t nothing[1]; /* data of an empty document, which is not read */
 
 static int view_starts(const struct pstk__source *source, const struct pstk__extent *extent,
                        struct pstk__field_view *view, struct pstk_error *err)

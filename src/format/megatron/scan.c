@@ -20,10 +20,10 @@
 /* ---- bytes of the .idx ----------------------------------------------------------------------- */
 
 struct walk {
-    const struct pstk__scan *scan; /* of the .bin */
+    const struct pstk__scan *scan; /* scan of the .bin */
     struct pstk_error *err;
-    char path[PATH_MAX]; /* of the .idx */
-    const char *name;    /* of it, as scan->name */
+    char path[PATH_MAX]; /* path of the .idx */
+    const char *name;    /* name of the .idx, as scan->name */
     struct pstk__file file;
     struct pstk__megatron_idx idx;
     struct pstk__scan_buffer lengths, pointers, boundaries;
@@ -34,7 +34,7 @@ struct walk {
 static int fail_at(const struct walk *walk, uint64_t at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fail: damage at a byte of the .idx. */
+/* Fail because of damage at a byte of the .idx. */
 static int fail_at(const struct walk *walk, uint64_t at, const char *fmt, ...)
 {
     char what[320];
@@ -48,7 +48,7 @@ static int fail_at(const struct walk *walk, uint64_t at, const char *fmt, ...)
     return pstk__fail_at(walk->err, PSTK_EBADMSG, walk->name, PSTK_NONE, at, 0);
 }
 
-/* A number of `size` bytes, 4 or 8, at byte `at`; negative ones are above 2^63. */
+/* Read a number of `size` bytes, 4 or 8, at byte `at`; negative ones are above 2^63. */
 static int number_at(const struct walk *walk, struct pstk__scan_buffer *buffer, uint64_t at,
                      uint64_t size, uint64_t *number)
 {
@@ -72,7 +72,7 @@ static void walk_close(struct walk *walk)
     pstk__scan_buffer_close(&walk->boundaries);
 }
 
-/* The first boundary is 0, and the last the number of sequences. */
+/* Check that the first boundary is 0, and the last the number of sequences. */
 static int check_boundaries(struct walk *walk)
 {
     const struct pstk__megatron_idx *idx = &walk->idx;
@@ -92,14 +92,14 @@ static int check_boundaries(struct walk *walk)
     return r;
 }
 
-/* Closes what it opened where it fails, too: walk_close. */
+/* Open a walk. Call walk_close even after a failure. */
 static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct pstk_error *err)
 {
     char text[160];
     uint64_t size, at;
     int64_t changed_ns, n;
     *walk = (struct walk){.scan = scan, .err = err, .file = {.fd = -1}};
-    memcpy(walk->path, scan->path, strlen(scan->path) + 1); /* a path, as scan->path */
+    memcpy(walk->path, scan->path, strlen(scan->path) + 1); /* fits: scan->path has the same size */
     memcpy(walk->path + strlen(walk->path) - 4, ".idx", 4);
     walk->name = walk->path + strlen(walk->path) - strlen(scan->name);
     if (pstk__scan_buffer_open(&walk->lengths, PSTK__SCAN_BUFFER_SIZE) < 0 ||
@@ -124,7 +124,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
 
 /* ---- sequences and documents ----------------------------------------------------------------- */
 
-/* Read the bytes of sequence i, which begins at *at: it becomes the end. */
+/* Read sequence i, which begins at *at, and set *at to its end. */
 static int read_sequence(struct walk *walk, uint64_t i, uint64_t *at)
 {
     uint64_t length, begin = 0;
@@ -153,11 +153,11 @@ static int read_sequence(struct walk *walk, uint64_t i, uint64_t *at)
     return 0;
 }
 
-/* Documents, one after the other. */
+/* The documents in order. */
 struct documents {
-    uint64_t number;     /* of the next one */
-    uint64_t sequence;   /* of the next one */
-    uint64_t begin, end; /* bytes of the .bin: of the last one */
+    uint64_t number;     /* number of the next document */
+    uint64_t sequence;   /* first sequence of the next document */
+    uint64_t begin, end; /* bytes of the last document in the .bin */
 };
 
 /* Step to the next document. 1: there is one; 0: no more; <0. */
@@ -185,7 +185,7 @@ static int next_document(struct walk *walk, struct documents *documents)
     return 1;
 }
 
-/* After the last document: the .bin ends here. */
+/* Check that the .bin ends after the last document. */
 static int check_end(struct walk *walk, const struct documents *documents)
 {
     if (documents->end == walk->scan->size)
@@ -202,7 +202,7 @@ static int no_memory(const struct walk *walk)
                       walk->scan->path);
 }
 
-/* Report what was done up to byte `at` of the .bin. */
+/* Report the progress up to byte `at` of the .bin. */
 static int report(struct walk *walk, uint64_t at, uint64_t least)
 {
     if (!walk->scan->progress || at < walk->reported + least)
@@ -251,16 +251,16 @@ static int scan_documents(struct walk *walk, struct pstk__index_rows *rows,
 
 /* ---- samples of a length --------------------------------------------------------------------- */
 
-/* A scan for samples of a length. Counts are of tokens of the file. */
+/* A scan for samples of a length, which counts tokens of the file. */
 struct samples {
     struct walk *walk;
     struct pstk__index_rows *rows;
     struct pstk__inferred_schema *found;
     uint64_t length;
-    uint64_t begin;    /* of the sample at hand */
-    uint64_t n_starts; /* in it, so far */
+    uint64_t begin;    /* first token of the current sample */
+    uint64_t n_starts; /* documents that begin in it so far */
     uint64_t max_starts;
-    uint8_t *value; /* owned: a CRC and the places of n_starts */
+    uint8_t *value; /* a CRC and n_starts places, owned */
 };
 
 static int add_start(struct samples *samples, uint64_t token)
@@ -278,7 +278,7 @@ static int add_start(struct samples *samples, uint64_t token)
     return 0;
 }
 
-/* End the sample at hand, and begin the next one with its last token. */
+/* End the current sample, and begin the next one with its last token. */
 static int end_sample(struct samples *samples, int last_is_start)
 {
     struct walk *walk = samples->walk;
@@ -303,7 +303,8 @@ static int end_sample(struct samples *samples, int last_is_start)
     return r < 0 ? r : report(walk, samples->begin * walk->item, PROGRESS);
 }
 
-/* Go on to where a document begins, or the file ends (is_end): end the samples before. */
+/* Advance to the begin of a document, or to the end of the file (is_end), and end the samples
+ * before. */
 static int reach(struct samples *samples, uint64_t token, int is_end)
 {
     int r = 0;
@@ -312,7 +313,7 @@ static int reach(struct samples *samples, uint64_t token, int is_end)
     if (r < 0 || is_end)
         return r;
     r = add_start(samples, token);
-    /* The last token of the sample is there: a document that begins with it has tokens. */
+    /* The sample's last token is here: a document that begins with it has tokens. */
     if (r == 0 && samples->begin + samples->length - 1 == token)
         r = end_sample(samples, 1);
     return r;

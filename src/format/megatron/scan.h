@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan: goes through a PREFIX.idx once, for the index of its PREFIX.bin. */
+/* scan: reads a PREFIX.idx once, for the index of its PREFIX.bin. */
 #ifndef PSTK_MEGATRON_SCAN_H
 #define PSTK_MEGATRON_SCAN_H
 
 #include "format/indexed.h"
 
-/* What the list of the scanner leaves; one piece of memory. */
+/* The result of the scanner's list, in one block of memory. */
 struct pstk__megatron {
     uint64_t length; /* tokens of a sample; 0: a sample is a document */
 };
 
-/* Numbers of a row: where the tokens begin, their bytes, and, of samples of a length, where the
- * value of `starts` lies among the values of the file in the index, and its bytes. */
+/* Columns of a row: the begin of the tokens, their bytes, and, in samples of a length, the begin of
+ * the value of `starts` among the file's values in the index, and its bytes. */
 enum {
     PSTK__MEGATRON_BEGIN = 0,
     PSTK__MEGATRON_SIZE = 1,

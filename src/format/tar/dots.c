@@ -6,8 +6,8 @@
 /* Fields whose suffixes have dots. */
 struct dotted {
     uint64_t fields;                /* a set */
-    uint64_t same[PSTK_MAX_FIELDS]; /* of each: the set of those with its stem */
-    int are_alike;                  /* 1: two of them have one end, and different stems */
+    uint64_t same[PSTK_MAX_FIELDS]; /* for each field: the set of fields with its stem */
+    int are_alike;                  /* 1: two of them have the same end and different stems */
     int are_numbered;               /* 1: each stem has a digit */
 };
 

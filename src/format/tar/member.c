@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Where things lie in a header (POSIX.1-1988, 10.1.1). */
+/* Positions in a header (POSIX.1-1988, 10.1.1). */
 enum {
     SIZE = 124,
     CHECKSUM = 148,
@@ -13,12 +13,12 @@ enum {
 };
 enum { SIZE_SIZE = 12, CHECKSUM_SIZE = 8 };
 
-#define FILE_MAX (1ull << 44) /* bytes of an archive: extents end below */
+#define FILE_MAX (1ull << 44) /* max bytes of an archive: extents end below */
 
-/* What comes before a member's own header. */
+/* The values that headers before a member's own give. */
 struct pending {
     char name[PSTK__TAR_MAX_NAME]; /* "": none */
-    const uint8_t *named;          /* borrowed: where it lies; without a name not set */
+    const uint8_t *named;          /* position of the name, borrowed; unset without a name */
     uint64_t size;
     int has_size;
 };
@@ -31,7 +31,7 @@ static int is_zero(const uint8_t *block)
     return 1;
 }
 
-/* Octal digits, perhaps after spaces, up to a space or 0. 0: there are none. */
+/* Read octal digits, perhaps after spaces, up to a space or 0. 0: there are none. */
 static int read_octal(const uint8_t *field, uint32_t size, uint64_t *number)
 {
     uint32_t i = 0, n = 0;
@@ -43,7 +43,7 @@ static int read_octal(const uint8_t *field, uint32_t size, uint64_t *number)
     return n > 0 && (i == size || field[i] == ' ' || field[i] == 0);
 }
 
-/* A size: octal, or binary where the first bit is set (GNU). */
+/* Read a size: octal, or binary if the first bit is set (GNU). */
 static int read_size(const uint8_t *field, uint64_t *size)
 {
     if (!(field[0] & 0x80))
@@ -57,8 +57,8 @@ static int read_size(const uint8_t *field, uint64_t *size)
     return 1;
 }
 
-/* The sum of a header's bytes, eight at a time: each of four lanes of 16 bits adds up 64 pairs of
- * bytes, 32640 at most. The order of the bytes does not matter. */
+/* Sum a header's bytes, eight at a time: each of four lanes of 16 bits adds 64 pairs of bytes,
+ * 32640 at most. The order of the bytes does not matter. */
 static uint32_t sum_bytes(const uint8_t *header)
 {
     const uint64_t even = 0x00ff00ff00ff00ffull;
@@ -73,8 +73,8 @@ static uint32_t sum_bytes(const uint8_t *header)
     return sum;
 }
 
-/* Does the checksum fit the sum of the header's bytes, itself taken as spaces? Old archives summed
- * signed ones. */
+/* 1: the checksum fits the sum of the header's bytes, with the checksum taken as spaces. Old
+ * archives summed signed bytes. */
 static int checksum_holds(const uint8_t *header)
 {
     uint64_t wanted;
@@ -124,7 +124,7 @@ static int key_is(const uint8_t *key, uint64_t size, const char *text)
     return size == strlen(text) && memcmp(key, text, size) == 0;
 }
 
-/* Records "LENGTH KEY=VALUE\n" of typeflag x. */
+/* Read the records "LENGTH KEY=VALUE\n" of typeflag x. */
 static const char *take_pax(struct pending *pending, const uint8_t *from, uint64_t size)
 {
     static const char *const damaged = "a pax record is damaged";
@@ -159,7 +159,7 @@ static const char *take_pax(struct pending *pending, const uint8_t *from, uint64
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* What a type means to a reader. */
+/* The meaning of a typeflag. */
 enum kind { REGULAR, FOLDER, LONG_NAME, LONG_LINK, PAX, PAX_GLOBAL, REFUSED };
 
 static enum kind kind_of(uint8_t type)
@@ -208,7 +208,7 @@ static enum pstk__tar_step fail(struct pstk__tar_fault *fault, const char *why, 
     return PSTK__TAR_BAD;
 }
 
-/* Set what a member's own header says, after what came before it. */
+/* Set the values of a member's own header, after those of the headers before it. */
 static enum pstk__tar_step finish(struct pstk__tar_member *member, const struct pending *pending,
                                   const uint8_t *header, uint64_t size, enum kind kind)
 {
@@ -280,7 +280,7 @@ enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t beg
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* 1: some part of the name is __...__, as WebDataset's own members are called. */
+/* 1: some part of the name is __...__, as in WebDataset's own members. */
 static int is_meta(const char *text)
 {
     for (const char *part = text; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {

@@ -35,15 +35,15 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
     return pstk__coding_retype(field, wanted, err);
 }
 
-/* Plain archives; and compressed ones, which of a folder with both are left out: they must be the
- * same archives. */
+/* Scanners for plain archives and for compressed ones. In a folder with both, the compressed ones
+ * are left out: they must be the same archives. */
 enum { PLAIN, PACKED, N_SCANNERS };
 static const struct pstk__scanner scanners[N_SCANNERS] = {
     [PLAIN] = SCANNER(PLAIN_NAMES, 0),
     [PACKED] = SCANNER(PACKED_NAMES, 1),
 };
 
-/* The number of the scanner for a path; N_SCANNERS: none; <0: it cannot be read. */
+/* Return the number of the scanner for a path; N_SCANNERS: none; <0: it cannot be read. */
 static int choose(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     int r = 0, i = 0;
@@ -58,20 +58,20 @@ static int tar_probe(const struct pstk__store *store, const char *path, struct p
     return i < 0 ? i : i < N_SCANNERS;
 }
 
-/* 1: every member is an extent of its own; 0: the members of a sample are one. */
+/* 1: every member is an extent of its own; 0: all members of a sample form one. */
 static int is_scattered(const struct pstk__source *source)
 {
     return pstk__indexed_index(source)->found.facts[PSTK__TAR_SCATTERED] != 0;
 }
 
-/* The most bytes of a member before its data. */
+/* Return the max bytes of a member before its data. */
 static uint64_t headers_of(const struct pstk__source *source)
 {
     const uint64_t most = pstk__indexed_index(source)->found.facts[PSTK__TAR_HEADERS];
     return most < 2 * PSTK__TAR_MAX_HEADERS ? most : 2 * PSTK__TAR_MAX_HEADERS;
 }
 
-/* Which suffixes are which field; the state of the source owns it. */
+/* Return the suffixes of the fields, owned by the state of the source. */
 static const struct pstk__tar_suffixes *suffixes_of(const struct pstk__source *source)
 {
     return ((const struct pstk__indexed *)source->state)->own;
@@ -112,7 +112,7 @@ static uint32_t tar_n_extents(const struct pstk__source *source, uint64_t fields
     return is_scattered(source) ? (uint32_t)__builtin_popcountll(fields & known_fields(source)) : 1;
 }
 
-/* Bytes of a sample that are read: the most, and on average. */
+/* Return the max or mean bytes of a sample that are read. */
 static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const uint64_t headers = headers_of(source);
@@ -128,7 +128,7 @@ static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-/* The member of a field, as an extent; size 0: the sample has none. */
+/* Return the member of a field as an extent; size 0: the sample has none. */
 static struct pstk__extent member_of(const struct pstk__source *source,
                                      const struct pstk__sample_location *at, const void *page,
                                      uint32_t field)
@@ -164,7 +164,7 @@ static int fail_absent(const struct pstk__source *source, const struct pstk__sam
                               may_end_later(source, field) ? "; " PSTK__TAR_LAST_DOT : "");
 }
 
-/* Check an extent against the index's own limits, which sized the memory. */
+/* Compare an extent with the index's own limits, which sized the memory. */
 static int check_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                         const struct pstk__extent *extent, struct pstk_error *err)
 {
@@ -205,26 +205,25 @@ static int tar_extent(const struct pstk__source *source, const struct pstk__samp
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* A sample being parsed. */
+/* The parsing of a sample. */
 struct parse {
     const struct pstk__source *source;
     const struct pstk__sample_location *at;
     struct pstk__record *out;
     struct pstk_error *err;
-    uint64_t fields; /* wanted */
+    uint64_t fields; /* wanted fields */
     const struct pstk__tar_suffixes *suffixes;
-    /* Of fields with a choice, the member that is preferred of those seen; used if there are some.
-     */
+    /* The preferred member among those seen, for a field with a choice. */
     struct choice {
         const struct pstk__extent *extent; /* NULL: none */
         uint64_t begin, data, size;
         int suffix;
     } * choices;
     uint32_t key_size;
-    char key[PSTK__TAR_MAX_NAME]; /* of its first member */
+    char key[PSTK__TAR_MAX_NAME]; /* key of the sample's first member */
 };
 
-/* Put a member of the sample into the record, as field i. */
+/* Put a member of the sample into the record as field i. */
 static int view_field(struct parse *parse, const struct choice *member, int i)
 {
     const struct pstk__index *index = pstk__indexed_index(parse->source);
@@ -272,7 +271,8 @@ static int view_key(struct parse *parse, const struct pstk__extent *extent,
     return 0;
 }
 
-/* Put a member of the sample into the record, or keep it until all that a field may be are seen. */
+/* Put a member of the sample into the record, or keep it until all candidates of its field were
+ * seen. */
 static int view_member(struct parse *parse, const struct pstk__extent *extent,
                        const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
@@ -293,7 +293,7 @@ static int view_member(struct parse *parse, const struct pstk__extent *extent,
     return 0;
 }
 
-/* Put what was kept into the record. */
+/* Put the kept members into the record. */
 static int view_choices(struct parse *parse)
 {
     int r = 0;
@@ -303,10 +303,10 @@ static int view_choices(struct parse *parse)
     return r;
 }
 
-/* Whether the first member of an extent gives the key. */
+/* Says whether the first member of an extent gives the key. */
 enum key_of { NO_KEY, KEY_TOO, KEY_ALONE /* the extent has its headers, not its data */ };
 
-/* All members in an extent. */
+/* Parse all members in an extent. */
 static int parse_extent(struct parse *parse, const struct pstk__extent *extent, enum key_of key)
 {
     struct pstk__tar_member member;
@@ -341,9 +341,9 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent, 
     return 0;
 }
 
-/* The number of the extent that gives the key; UINT32_MAX: it is not wanted. Where each field has
- * an extent, they are in the order of the fields; else there is one, from the sample's first
- * member. */
+/* Return the number of the extent that gives the key; UINT32_MAX: the key is not wanted. If each
+ * field has an extent, they have the order of the fields; otherwise the only extent begins with the
+ * sample's first member. */
 static uint32_t key_extent(const struct pstk__source *source, uint64_t fields)
 {
     const int key = suffixes_of(source)->key;

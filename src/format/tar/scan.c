@@ -14,20 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INFERRED 1000    /* samples whose members give the fields */
-#define NEAR_BYTES 65536 /* between the members of a sample that are cheaper read than skipped */
+#define INFERRED 1000 /* samples whose members give the fields */
+#define NEAR_BYTES                                                                                 \
+    65536 /* max bytes between the members of a sample that are read, because skipping costs more  \
+           */
 #define MAX_VALUE 0xffffffffull
 
-/* Of messages about suffixes. */
+/* Advice in messages about suffixes. */
 #define OR_LAST "or set split_at to 'last', which takes the last dot"
 
 /* ---- bytes of the archive -------------------------------------------------------------------- */
 
-/* An archive being read through; reader.at: of the next member. */
+/* An archive that is read; reader.at: begin of the next member. */
 struct walk {
     struct pstk__file_reader reader;
-    uint64_t n_members; /* stepped over */
-    uint64_t number;    /* of the member that is being looked at */
+    uint64_t n_members; /* members passed */
+    uint64_t number;    /* number of the current member */
 };
 
 static int fail_at(struct walk *walk, uint64_t at, int code, const char *why)
@@ -44,7 +46,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
     return pstk__file_reader_open(&walk->reader, scan, err);
 }
 
-/* What follows the blocks of zeros that end an archive must be zeros, too. */
+/* Check that only zeros follow the blocks of zeros that end an archive. */
 static int check_end(struct walk *walk)
 {
     for (;;) {
@@ -61,8 +63,8 @@ static int check_end(struct walk *walk)
     }
 }
 
-/* The file has a plain archive's name, and no header at its begin. What it begins as, with what to
- * do; NULL: nothing known. */
+/* Explain a file with a plain archive's name, and no header at its begin. Returns the type that its
+ * first bytes show, with advice; NULL: unknown. */
 static const char *named_wrongly(const uint8_t *bytes, int64_t n)
 {
     static const struct {
@@ -163,7 +165,7 @@ static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
     return fail_at(walk, at, PSTK_EINVAL, why);
 }
 
-/* 1: the suffix is what the caller calls the key. */
+/* 1: the caller calls this suffix the key. */
 static int is_key(const struct walk *walk, const char *suffix)
 {
     return strcmp(suffix, PSTK__TAR_KEY) == 0 && pstk__tar_wants_key(walk->reader.scan->foreign);
@@ -176,7 +178,7 @@ static int fail_key(struct walk *walk, uint64_t at)
                    "samples: leave it out of fields");
 }
 
-/* Add the field of a suffix, if it is new. *field: its number. */
+/* Add the field of a suffix if it is new. *field: its number. */
 static int add_field(struct walk *walk, struct pstk__inferred_schema *found, const char *suffix,
                      uint64_t at, int *field)
 {
@@ -204,7 +206,7 @@ static int add_field(struct walk *walk, struct pstk__inferred_schema *found, con
     return 0;
 }
 
-/* Add the fields that the caller names, and has no sample that was looked at. */
+/* Add the fields that the caller names, and that no inspected sample has. */
 static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
                       struct pstk__inferred_schema *found)
 {
@@ -221,7 +223,7 @@ static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
     return r;
 }
 
-/* The bytes of a member that has been stepped over: its head, of at most `most` bytes. */
+/* Read the first bytes of a member that was passed, at most `most`. */
 static int64_t read_head(struct walk *walk, const struct pstk__tar_member *member, uint64_t most)
 {
     walk->reader.at = member->data;
@@ -230,7 +232,7 @@ static int64_t read_head(struct walk *walk, const struct pstk__tar_member *membe
     return n < 0 || (uint64_t)n <= member->size ? n : (int64_t)member->size;
 }
 
-/* Let the head of an array in a file of its own say what arrays the field has. */
+/* Derive the type of a field from the head of an array in a file. */
 static int look_at_array(struct walk *walk, const struct pstk__tar_member *member,
                          struct pstk__index_field *field)
 {
@@ -244,7 +246,7 @@ static int look_at_array(struct walk *walk, const struct pstk__tar_member *membe
     return n < 0 ? (int)n : 0;
 }
 
-/* Take the fields of a member into account. */
+/* Add the fields of a member. */
 static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                    struct pstk__inferred_schema *found, struct pstk__tar_together *together)
 {
@@ -266,15 +268,15 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                : 0;
 }
 
-/* The first member whose suffix has a dot: the example of a message. */
+/* The first member whose suffix has a dot: the example in a message. */
 struct example {
-    uint64_t number; /* of the member */
-    uint64_t begin;  /* byte of the archive: where it begins */
+    uint64_t number; /* number of the member */
+    uint64_t begin;  /* begin of the member, byte of the archive */
     char suffix[64]; /* "": none yet */
-    char name[64];   /* of the member, cut to what a message shows */
+    char name[64];   /* name of the member, cut for a message */
 };
 
-/* Keep the member if it is the first one. */
+/* Keep the member if it is the first with such a suffix. */
 static void see_example(struct example *example, uint64_t number,
                         const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
@@ -288,7 +290,7 @@ static void see_example(struct example *example, uint64_t number,
     snprintf(example->name, sizeof example->name, "%.63s", slash ? slash + 1 : member->name);
 }
 
-/* Refuse names that another dot parts, unless the caller says that the first one does. */
+/* Refuse names whose keys end at another dot, unless the caller has chosen the first. */
 static int check_dots(struct walk *walk, const struct example *example,
                       const struct pstk__inferred_schema *found,
                       const struct pstk__tar_together *together)
@@ -307,7 +309,7 @@ static int check_dots(struct walk *walk, const struct example *example,
     return fail_at(walk, example->begin, PSTK_ENOTSUP, why);
 }
 
-/* Step through the first samples. */
+/* Infer the fields from the first samples. */
 static int look_at_first(struct walk *walk, struct pstk__inferred_schema *found,
                          struct pstk__tar_together *together)
 {
@@ -363,12 +365,12 @@ uint32_t pstk__tar_n_columns(const struct pstk__inferred_schema *found)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The keys of an archive's samples, by digests of 128 bits, and their rows. */
+/* The keys of an archive's samples, as digests of 128 bits, and their rows. */
 struct keys {
     struct key {
         uint64_t digest[2]; /* 0 and 0: free */
         uint64_t row;
-    } * places; /* owned; a power of two of them */
+    } * places; /* hash table, owned; its size is a power of two */
     uint64_t n, max;
 };
 
@@ -381,7 +383,7 @@ static struct key *find_key(const struct keys *keys, const uint64_t digest[2])
     return &keys->places[i];
 }
 
-/* At most half of the places are taken. */
+/* Grow the hash table so that at most half of its places are taken. */
 static int grow_keys(struct keys *keys)
 {
     if (2 * (keys->n + 1) <= keys->max)
@@ -400,25 +402,25 @@ static int grow_keys(struct keys *keys)
     return 0;
 }
 
-/* The member that a row has of a field with a choice. */
+/* The member that a row has for a field with a choice. */
 struct chosen {
-    uint32_t suffix; /* its number, and 1 */
+    uint32_t suffix; /* number of its suffix + 1 */
     uint32_t size;   /* bytes of its data */
 };
 
-/* A scan: the archive, its keys, and the row being filled. */
+/* A scan: the archive, its keys, and the current row. */
 struct samples {
     struct walk walk;
     struct keys keys;
     struct pstk__index_rows *rows;
     struct pstk__inferred_schema *found;
-    char key[PSTK__TAR_MAX_NAME]; /* of the row */
+    char key[PSTK__TAR_MAX_NAME]; /* key of the row */
     uint32_t key_size;
     uint64_t row; /* PSTK_NONE: none yet */
     struct pstk__tar_suffixes suffixes;
-    struct chosen *chosen; /* owned; of each row and field, where suffixes have choices; or NULL */
+    struct chosen *chosen; /* for each row and field, if suffixes have choices, owned; or NULL */
     uint64_t n_chosen;     /* elements of it */
-    int has_either;        /* 1: some image is not of the type that names its field */
+    int has_either;        /* 1: some image has another type than the one that names its field */
 };
 
 static int no_memory(struct samples *samples)
@@ -427,7 +429,7 @@ static int no_memory(struct samples *samples)
                       "no memory for the index of %s", samples->walk.reader.scan->path);
 }
 
-/* Note the bytes before the data of a member. */
+/* Note the bytes before a member's data. */
 static void see_headers(struct samples *samples, const struct pstk__tar_member *member)
 {
     uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
@@ -435,7 +437,7 @@ static void see_headers(struct samples *samples, const struct pstk__tar_member *
     *most = headers > *most ? headers : *most;
 }
 
-/* Put the key of a row that begins into its cells: the headers of the row's first member. */
+/* Put the key of a new row into its cells: the headers of the row's first member. */
 static void add_key(struct samples *samples, const struct pstk__tar_name *name,
                     const struct pstk__tar_member *member, uint64_t *cells)
 {
@@ -516,8 +518,8 @@ static int fail_second(struct samples *samples, const struct pstk__tar_name *nam
     return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
 }
 
-/* Decide between two members of a row for a field that is the first of several. 1: the new one is
- * preferred, and what the field counts of the old one was taken back; 0: the old one stays. */
+/* Choose between two members of a row for a field that takes the first of several suffixes. 1: the
+ * new one is preferred, and the counts of the old one were subtracted; 0: the old one stays. */
 static int choose(struct samples *samples, int suffix, uint64_t size, uint32_t f)
 {
     const struct pstk__index_rows *rows = samples->rows;
@@ -545,7 +547,7 @@ static int choose(struct samples *samples, int suffix, uint64_t size, uint32_t f
     return 1;
 }
 
-/* Whether a member goes into its row: 1, 0, or an error: the row has it already. */
+/* 1: the member goes into its row; 0: it does not; <0: the row has such a member already. */
 static int is_taken(struct samples *samples, int suffix, const struct pstk__tar_name *name,
                     const struct pstk__tar_member *member)
 {
@@ -602,7 +604,8 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     return 0;
 }
 
-/* Bytes from the first to the last member of each sample, and whether they lie far apart. */
+/* Compute the bytes from the first to the last member of each sample, and set whether they lie far
+ * apart. */
 static void measure(struct samples *samples)
 {
     const struct pstk__index_rows *rows = samples->rows;
@@ -622,7 +625,7 @@ static void measure(struct samples *samples)
     }
 }
 
-/* Of an archive that is damaged: leave out the last sample, if the damage has cut it. */
+/* Drop the last sample of a damaged archive if the damage has cut it. */
 static void drop_begun(struct samples *samples)
 {
     struct pstk__index_rows *rows = samples->rows;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan: reads through an archive once, for its index. */
+/* scan: reads an archive once, for its index. */
 #ifndef PSTK_TAR_SCAN_H
 #define PSTK_TAR_SCAN_H
 
 #include "format/indexed.h"
 
-/* Columns of a row: where the first member of the sample begins; then for each field where its
- * member begins, from there, and the bytes from that to the end of its data. 0 and 0: it is absent.
- * A member begins here with the first header that matters (member.h). */
+/* Columns of a row: the begin of the sample's first member; then for each field the begin of its
+ * member, relative to that, and the bytes from there to the end of its data. 0 and 0: the field is
+ * absent. The begin of a member is here its first header that matters (member.h). */
 static inline uint32_t pstk__tar_begin(uint32_t field)
 {
     return 1 + 2 * field;
@@ -21,7 +21,7 @@ static inline uint32_t pstk__tar_size(uint32_t field)
 enum pstk__tar_fact {
     PSTK__TAR_SCATTERED =
         0,                 /* 1: the members of some sample lie far apart, so each is read alone */
-    PSTK__TAR_HEADERS = 1, /* the most bytes of a member before its data */
+    PSTK__TAR_HEADERS = 1, /* max bytes of a member before its data */
 };
 
 /* The functions of a pstk__scanner. */

@@ -7,7 +7,8 @@
 
 /* ---- lists of the caller's ------------------------------------------------------------------- */
 
-/* Step to the next suffix of a list "jpg;png": its size, and *list moved past it. 0: no more. */
+/* Step to the next suffix of a list "jpg;png": return its size, and move *list past it. 0: no more.
+ */
 static size_t next_of(const char **list, const char **suffix)
 {
     *suffix = *list;
@@ -16,7 +17,7 @@ static size_t next_of(const char **list, const char **suffix)
     return n;
 }
 
-/* The list of the caller's that has a suffix, or NULL. */
+/* Return the caller's list that has a suffix, or NULL. */
 static const struct pstk_first_of *list_with(const struct pstk_foreign *foreign, const char *suffix)
 {
     for (uint32_t i = 0; foreign && i < foreign->n_first_of; i++) {
@@ -48,18 +49,18 @@ const char *pstk__tar_suffix_name(const struct pstk_foreign *foreign, const char
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-/* In the order in which they name the field that they are. */
+/* Suffixes of images; the first that occurs names the field. */
 static const char *const images[] = {"jpg", "jpeg", "png"};
 #define N_IMAGES (sizeof images / sizeof images[0])
 
-/* Bytes of a suffix before its last part: "seg." of "seg.png". */
+/* Return the bytes of a suffix before its last part: "seg." of "seg.png". */
 static size_t stem_of(const char *suffix)
 {
     const char *dot = strrchr(suffix, '.');
     return dot ? (size_t)(dot + 1 - suffix) : 0;
 }
 
-/* The number of the image type, or -1. */
+/* Return the number of the image type, or -1. */
 static int image_of(const char *suffix)
 {
     for (size_t i = 0; i < N_IMAGES; i++)
@@ -68,7 +69,7 @@ static int image_of(const char *suffix)
     return -1;
 }
 
-/* 1: both are images that differ in the last part alone. */
+/* 1: both are images that differ only in the last part. */
 static int is_same_image(const char *a, const char *b)
 {
     const size_t n = stem_of(a);
@@ -116,7 +117,7 @@ static void add_list(struct pstk__tar_suffixes *suffixes, const struct pstk_firs
         add(suffixes, one, n, field, PSTK__TAR_CHOICE);
 }
 
-/* Add the other types of a field that alone has images of its stem. */
+/* Add the other image types of a field, if no other field has images of its stem. */
 static void add_either(struct pstk__tar_suffixes *suffixes,
                        const struct pstk__inferred_schema *found, uint32_t field)
 {
@@ -201,8 +202,8 @@ static int are_together(const struct pstk__tar_together *together, uint64_t fiel
     return 0;
 }
 
-/* The fields that are one with field `first`, a set: those of its stem, of which it comes first. 0:
- * it is not the first of several, or samples have two of them, or the caller names another. */
+/* Return the set of fields to join with field `first`: those of its stem, of which it is the first.
+ * 0: it is not the first of several, or samples have two of them, or the caller names another. */
 static uint64_t one_with(const struct pstk__tar_together *together,
                          const struct pstk__inferred_schema *found, uint32_t first,
                          const struct pstk_foreign *foreign)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suffixes: which suffix of a member is which field. Most fields have one suffix, which is their
- * name. A field has several where the caller asks for the first of some (foreign.h), or where
- * samples have their image as a JPEG or as a PNG, but never as both. Pure, except `together`.
+ * suffixes: maps the suffixes of members to fields. Most fields have one suffix, which is their
+ * name. A field has several if the caller asks for the first of some (foreign.h), or if samples
+ * have their image as a JPEG or as a PNG, but never as both. Pure, except `together`.
  */
 #ifndef PSTK_TAR_SUFFIXES_H
 #define PSTK_TAR_SUFFIXES_H
@@ -11,78 +11,82 @@
 
 #include <penstock/foreign.h>
 
-/* All fields, all suffixes that the caller lists, and two more of each image. */
+/* Max suffixes: one for each field, all that the caller lists, and two more for each image. */
 #define PSTK__TAR_MAX_SUFFIXES (PSTK_MAX_FIELDS * 3 + PSTK_MAX_FIRST_OF * PSTK_MAX_FIELDS)
 
-/* What a member with a suffix is. */
+/* The rule for a member with a suffix. */
 enum pstk__tar_rule {
-    PSTK__TAR_ONLY = 0,   /* the field's one suffix: twice is damage */
+    PSTK__TAR_ONLY = 0,   /* the only suffix of the field: a second member is damage */
     PSTK__TAR_CHOICE = 1, /* one of several; the first in this list counts */
-    PSTK__TAR_EITHER = 2, /* one of several of which a sample has one: two are an error */
+    PSTK__TAR_EITHER =
+        2, /* one of several of which a sample has one: a second member is an error */
 };
 
 struct pstk__tar_suffix {
     char text[PSTK_MAX_NAME];
-    uint8_t field; /* its number */
+    uint8_t field; /* number of the field */
     uint8_t rule;  /* enum pstk__tar_rule */
 };
 
-/* Invariant: all texts differ; those of a field with a choice are in the order of preference. */
+/* The list of suffixes. Invariant: all texts differ; the suffixes of a field with a choice have the
+ * order of preference. */
 struct pstk__tar_suffixes {
     uint32_t n;
-    uint32_t n_choices; /* suffixes with that rule */
-    int at_last;        /* 1: they begin after the last dot of a name */
-    int may_be_last;    /* 1: after the first one, which the caller has not asked for */
-    int key;            /* the number of the field that is the key; -1: none is */
+    uint32_t n_choices; /* suffixes with the rule PSTK__TAR_CHOICE */
+    int at_last;        /* 1: suffixes begin after the last dot of a name */
+    int may_be_last;    /* 1: they begin after the first dot, which is a default, not the caller's
+                           choice */
+    int key;            /* number of the field that is the key; -1: none */
     struct pstk__tar_suffix at[PSTK__TAR_MAX_SUFFIXES];
 };
 
-/* 1: suffixes begin after the last dot of a name, as the caller wants it. */
+/* 1: the caller wants suffixes to begin after the last dot of a name. */
 static inline int pstk__tar_at_last(const struct pstk_foreign *foreign)
 {
     return foreign && foreign->split_at == PSTK_SPLIT_LAST;
 }
 
-/* The field that is the key of a sample, if the caller names it; no suffix has it then. */
+/* Name of the field that is the key of a sample, if the caller names it; then no suffix has it. */
 #define PSTK__TAR_KEY "__key__"
 int pstk__tar_wants_key(const struct pstk_foreign *foreign);
 
-/* What a message adds where names with more dots explain it. */
+/* Text that a message adds if names with more dots explain the failure. */
 #define PSTK__TAR_LAST_DOT                                                                         \
     "keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
 
-/* List them for these fields. */
+/* List the suffixes of these fields. */
 void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
                              const struct pstk__inferred_schema *found,
                              const struct pstk_foreign *foreign);
-/* The number of an entry, or -1: no field has this suffix. */
+/* Return the number of a suffix's entry, or -1: no field has this suffix. */
 int pstk__tar_suffixes_find(const struct pstk__tar_suffixes *suffixes, const char *text);
 
-/* The field that the caller wants of a suffix: its own, or that of a list which has it. *first: the
- * suffix that gives the type. NULL: its name is that of another field. */
+/* Return the field that the caller wants for a suffix: its own, or that of a list with it. *first:
+ * the suffix that gives the type. NULL: another field has its name. */
 const char *pstk__tar_suffix_name(const struct pstk_foreign *foreign, const char *suffix,
                                   const char **first);
 
 /* ---- images of either type ---- */
 
-/* Which fields samples have at once: by the digest of the key, a bit for each field. */
+/* The fields that each sample has: by the digest of its key, a bit for each field. */
 struct pstk__tar_together {
     struct pstk__tar_seen {
         uint64_t digest[2]; /* 0 and 0: free */
         uint64_t fields;    /* a set */
-    } * places;             /* owned; PSTK__TAR_SEEN of them */
-    uint64_t n;             /* taken */
+    } * places;             /* hash table of PSTK__TAR_SEEN places, owned */
+    uint64_t n;             /* places taken */
 };
-#define PSTK__TAR_SEEN 4096 /* a power of two */
+#define PSTK__TAR_SEEN 4096 /* places; a power of two */
 
-/* 0, or ENOMEM. */
+/* Open an empty table. 0, or ENOMEM. */
 int pstk__tar_together_open(struct pstk__tar_together *together);
 void pstk__tar_together_close(struct pstk__tar_together *together);
-/* Note that the sample with this key has a field. Samples past half of the places are not noted. */
+/* Note that the sample with this key has a field. Ignores further samples once half of the places
+ * are taken. */
 void pstk__tar_together_add(struct pstk__tar_together *together, const char *key, uint32_t key_size,
                             uint32_t field);
-/* Remove the fields of images that are one field with another, which no sample noted has at once.
- * The numbers of fields are those that were noted; after it they are others. */
+/* Join fields of images of which no noted sample has two: removes all but the first. The numbers of
+ * fields change, so *together is invalid afterwards. */
 void pstk__tar_together_join(const struct pstk__tar_together *together,
                              struct pstk__inferred_schema *found,
                              const struct pstk_foreign *foreign);

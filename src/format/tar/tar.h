@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar: samples in tar archives, as WebDataset has them, an entry of format.c. Members of one
- * archive whose names agree up to the first dot of their last part are a sample, whether or not
- * they follow each other; the rest of the name is the field. Archives are read in place.
+ * tar: samples in tar archives, as in WebDataset; an entry of format.c. Members of one archive are
+ * a sample if their names agree up to the first dot of their last part, even if they are not
+ * consecutive; the rest of the name is the field. Archives are read in place.
  */
 #ifndef PSTK_FORMAT_TAR_H
 #define PSTK_FORMAT_TAR_H

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Why a field can have no default, as a phrase; NULL: it can. */
+/* Return why a field can have no default, as a phrase; NULL: it can. */
 static const char *refused(const struct pstk__index_field *field)
 {
     if (field->coding == PSTK__TFRECORD_WHOLE)
@@ -67,7 +67,7 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
     const uint32_t n = foreign ? foreign->n_defaults : 0;
     uint64_t size = aligned(sizeof **out);
     *out = NULL;
-    /* The fields of a damaged data set are those of its first whole file, which may lack some. */
+    /* A damaged data set has the fields of its first intact file, which may lack some. */
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk_default *given = &foreign->defaults[i];
         if (opening->salvage && pstk__index_find_field(found, given->name) < 0)

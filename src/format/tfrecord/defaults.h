@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * defaults: the values of fields in records without them, and how many records that are. Made when
- * a data set is opened, then only read.
+ * defaults: the values of fields in records that lack them, and the number of these records. Made
+ * when a data set is opened; read-only afterwards.
  */
 #ifndef PSTK_TFRECORD_DEFAULTS_H
 #define PSTK_TFRECORD_DEFAULTS_H
@@ -9,22 +9,23 @@
 #include "format/format.h"
 #include "store/index/index.h"
 
-/* One block of memory: free() ends it. */
+/* The defaults, in one block of memory: free() ends it. */
 struct pstk__tfrecord_defaults {
     struct {
         uint32_t is_given; /* 1: the field has a default */
         uint32_t size;     /* bytes of it */
-        const uint8_t *at; /* in this block, at a multiple of 8 */
+        const uint8_t *at; /* its bytes in this block, at a multiple of 8 */
     } of[PSTK_MAX_FIELDS];
 };
 
-/* Check and copy the defaults that the caller gives fields that were found. Returns owned; *out
- * NULL: there are none. EINVAL, ENOTSUP: a default that its field cannot have; ENOMEM. */
+/* Check and copy the caller's defaults of the fields found. Returns owned; *out NULL: there are
+ * none. EINVAL, ENOTSUP: a default that its field cannot have; ENOMEM. */
 int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
                                  const struct pstk__inferred_schema *found,
                                  const struct pstk__opening *opening, struct pstk_error *err);
-/* Set what a source says of absent values: how many records lack each field, the limits that a
- * default needs, and the identity, which depends on defaults. defaults: or NULL. */
+/* Set the parts of a source that concern absent values: the number of records that lack each field,
+ * the limits that a default needs, and the identity, which depends on defaults. defaults: or NULL.
+ */
 void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defaults,
                                       const struct pstk__inferred_schema *found,
                                       struct pstk__source *source);

@@ -82,7 +82,7 @@ static int suits(uint32_t coding, const struct pstk_field *wanted)
            wanted->kind == PSTK_FIELD_IMAGE;
 }
 
-/* What fields of a coding can be, for messages. */
+/* Return the kinds that fields of a coding can have, for messages. */
 static const char *kinds_of(uint32_t coding)
 {
     switch (coding) {
@@ -146,8 +146,8 @@ void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size)
         measure(field, size, size);
 }
 
-/* max_size: of the values of a list of bytes, and of the message with numbers; max_plain: of a list
- * of bytes as a list, of floats as f32, of integers as i64. */
+/* max_size: of the values in a list of bytes, or of a message with numbers; max_plain: of a list of
+ * bytes as a list, of floats as f32, of integers as i64. */
 int pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size)
 {
     struct pstk__feature_list list;
@@ -170,7 +170,8 @@ uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)
         return field->max_plain / 8 * pstk_dtype_size(field->field.dtype);
     if (field->coding != PSTK__TFRECORD_BYTES)
         return field->max_plain;
-    const uint64_t empty = pstk__list_head_size(field->field.kind, 0); /* of a record without it */
+    const uint64_t empty =
+        pstk__list_head_size(field->field.kind, 0); /* value of a record without it */
     return !is_list(field) ? field->max_size : field->max_plain < empty ? empty : field->max_plain;
 }
 
@@ -185,8 +186,8 @@ static uint32_t codec_of(const struct pstk__index_field *field)
                                                      : PSTK__FEATURE_READ_ONE);
 }
 
-/* The only value of a list of bytes, or the floats of one that users can read where they lie; NULL:
- * the feature must be translated, or is wrong. */
+/* Return the only value of a list of bytes, or the floats of a list that users can read in place;
+ * NULL: the feature must be translated, or is wrong. */
 static const uint8_t *find_in_place(const struct pstk__index_field *field, const uint8_t *data,
                                     uint64_t size, uint64_t *n_bytes)
 {
@@ -197,7 +198,7 @@ static const uint8_t *find_in_place(const struct pstk__index_field *field, const
         return NULL;
     if (field->coding == PSTK__TFRECORD_FLOAT) {
         const uint8_t *floats = pstk__feature_floats(&list, n_bytes);
-        const int is_aligned = ((uintptr_t)floats & 3) == 0; /* as dtypes of outputs may want it */
+        const int is_aligned = ((uintptr_t)floats & 3) == 0; /* dtypes of outputs may need it */
         return floats && is_aligned && pstk__feature_fits(&field->field, *n_bytes / 4, text)
                    ? floats
                    : NULL;

@@ -14,7 +14,7 @@
 #define PSTK__TFRECORD_TAIL 4  /* bytes after it */
 #define PSTK__TFRECORD_FRAME (PSTK__TFRECORD_HEAD + PSTK__TFRECORD_TAIL)
 
-/* TensorFlow's mask of a checksum, and back. */
+/* Apply TensorFlow's mask to a checksum; unmask removes it. */
 static inline uint32_t pstk__tfrecord_mask(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -25,14 +25,14 @@ static inline uint32_t pstk__tfrecord_unmask(uint32_t masked)
     return rotated >> 17 | rotated << 15;
 }
 
-/* 1: the bytes are the head of a record, whose checksum is right: *length. */
+/* 1: the bytes are the head of a record with a valid checksum; *length: bytes of its data. */
 static inline int pstk__tfrecord_head(const uint8_t head[PSTK__TFRECORD_HEAD], uint64_t *length)
 {
     *length = pstk__get64(head);
     return pstk__get32(head + 8) == pstk__tfrecord_mask(pstk__crc32c(0, head, 8));
 }
 
-/* 1: the checksum after `length` bytes of data is theirs. */
+/* 1: the checksum after `length` bytes of data is valid. */
 static inline int pstk__tfrecord_intact(const uint8_t *data, uint64_t length)
 {
     return pstk__get32(data + length) == pstk__tfrecord_mask(pstk__crc32c(0, data, length));

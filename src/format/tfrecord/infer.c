@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a data set, found by the first records of a file. */
+/* Infers the fields of a data set from the first records of a file. */
 #include "format/tfrecord/scan.h"
 
 #include "base/error.h"
@@ -11,17 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INFERRED 1000              /* records that give the fields, ... */
-#define INFERRED_BYTES (64u << 20) /* ... or those in so many bytes */
+#define INFERRED 1000              /* records that give the fields, */
+#define INFERRED_BYTES (64u << 20) /* or max bytes of these records */
 
-/* What the records say of a feature. One in which it has no list has no values of it. */
+/* The statistics of a feature. A record in which it has no list has no values of it. */
 struct sketch {
-    char key[PSTK_MAX_NAME]; /* as the records have it, PSTK_MAX_NAME - 1 bytes at most */
+    char key[PSTK_MAX_NAME]; /* key in the records, at most PSTK_MAX_NAME - 1 bytes */
     uint32_t key_size;
     uint32_t type;        /* enum pstk__feature_type; EMPTY: no record has a list of it */
-    uint64_t least, most; /* values of a record that has a list of it */
-    uint64_t n;           /* lists of it */
-    int is_image;         /* 1: all values so far begin as JPEG and PNG files do */
+    uint64_t least, most; /* min and max values in a record that has a list of it */
+    uint64_t n;           /* number of its lists */
+    int is_image;         /* 1: all values so far begin as JPEG or PNG files */
 };
 
 struct sample {
@@ -30,7 +30,7 @@ struct sample {
     uint32_t n;
     uint64_t n_examples; /* intact records that have features */
     uint64_t n_others;   /* intact records that are no Example */
-    int is_other;        /* 1: an intact record cannot be fields */
+    int is_other;        /* 1: an intact record cannot become fields */
 };
 
 static const char advice[] = "to read records whole, ask for fields={\"data\": \"bytes\"}";
@@ -47,7 +47,7 @@ static int has_key(const struct sketch *sketch, const struct pstk__feature *feat
            memcmp(sketch->key, feature->key, feature->key_size) == 0;
 }
 
-/* The sketch of a feature, which is most likely number `guess`; NULL: there is none. */
+/* Find the sketch of a feature, most likely number `guess`; NULL: there is none. */
 static struct sketch *find_sketch(struct sample *sample, const struct pstk__feature *feature,
                                   uint32_t guess)
 {
@@ -109,7 +109,8 @@ static int add_feature(struct sample *sample, const struct pstk__feature *featur
     struct pstk__feature_list list;
     uint64_t n_bytes, size;
     const uint8_t *value;
-    (void)pstk__feature_open(&list, feature->data, feature->size); /* is_example saw it */
+    (void)pstk__feature_open(&list, feature->data,
+                             feature->size); /* cannot fail: is_example checked it */
     const uint64_t n = (uint64_t)pstk__feature_count(&list, &n_bytes);
     if (list.type == PSTK__FEATURE_EMPTY)
         return 0;
@@ -127,12 +128,12 @@ static int add_feature(struct sample *sample, const struct pstk__feature *featur
     return 0;
 }
 
-/* Add the features of an Example: of those with one key the last. */
+/* Add the features of an Example; of those with one key, the last counts. */
 static int add_features(struct sample *sample, struct pstk__example *example)
 {
     struct pstk__feature feature, last[PSTK_MAX_FIELDS];
     struct sketch *sketch;
-    uint64_t seen = 0; /* sketches, a bit each */
+    uint64_t seen = 0; /* a bit for each sketch */
     int r = 0;
     for (uint32_t i = 0; r == 0 && pstk__example_next(example, &feature) > 0; i++) {
         r = get_sketch(sample, &feature, i, &sketch);
@@ -164,7 +165,7 @@ static int is_example(const uint8_t *data, uint64_t size)
     return r == 0;
 }
 
-/* Fail: the data of the record cannot be fields, and is no value of a kind alone. */
+/* Fail because the data of the record can neither become fields nor a single value. */
 static int fail_record(struct sample *sample, const char *what)
 {
     return pstk__tfrecord_walk_fail(&sample->walk, PSTK_ENOTSUP, "its data is %s: %s", what,
@@ -183,7 +184,7 @@ static int add_other(struct sample *sample, const uint8_t *data)
                : 0;
 }
 
-/* Add a record. Damaged ones are left to who reads them. */
+/* Add a record. Damaged ones are left to their readers. */
 static int add_record(struct sample *sample)
 {
     const uint8_t *data;
@@ -203,8 +204,8 @@ static int add_record(struct sample *sample)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The field that a sketch of so many records gives. An image that some records lack stays one: a
- * list of images could not be decoded, and nothing is an image of no bytes. */
+/* Make the field of a sketch over n_records. An image that some records lack stays an image: a list
+ * of images could not be decoded, and an empty value is no image. */
 static void make_field(struct pstk__index_field *out, const struct sketch *sketch,
                        uint64_t n_records)
 {
@@ -236,7 +237,7 @@ static void make_whole(struct pstk__inferred_schema *found)
                                    .coding = PSTK__TFRECORD_WHOLE};
 }
 
-/* The features as fields, and those that the caller wants, too. */
+/* Make fields of the features, and of those that the caller wants. */
 static int make_fields(const struct sample *sample, const struct pstk_foreign *wanted,
                        struct pstk__inferred_schema *found, struct pstk_error *err)
 {
@@ -257,7 +258,7 @@ static int make_fields(const struct sample *sample, const struct pstk_foreign *w
     return r;
 }
 
-/* 1: the caller wants records whole; else 0. */
+/* 1: the caller wants whole records. */
 static int wants_whole(const struct pstk_foreign *wanted)
 {
     for (uint32_t i = 0; wanted && i < wanted->n_fields; i++)

@@ -33,9 +33,9 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
         .retype = pstk__tfrecord_retype,                                                           \
     }
 
-/* Which files are TFRecords: by names that say so, those of compressed files only in a folder
- * without others; by names that files of other formats have, too,
- * where the first of these files begins with a record; and those that a path names itself. */
+/* The scanners, by the files that they take. NAMED: names that only TFRecords have. PACKED: names
+ * of compressed files, in a folder without others. SHARDS: names that other formats use as well, if
+ * the first file begins with a record. ANY: files that a path names itself. */
 enum { NAMED, PACKED, SHARDS, ANY };
 static const struct pstk__scanner scanners[] = {
     [NAMED] = SCANNER(NAMED_NAMES, PACKED_NAMES),
@@ -46,8 +46,7 @@ static const struct pstk__scanner scanners[] = {
 
 /* ---- which files ----------------------------------------------------------------------------- */
 
-/* 1: the first file of a path that is there and has bytes begins with a record; 0: it does not, or
- * there is none. */
+/* 1: the first file of a path exists, is not empty, and begins with a record. */
 static int begins_so(const struct pstk__store *store, const char *path, const char *wanted)
 {
     struct pstk__listing listing;
@@ -75,7 +74,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
     return r;
 }
 
-/* 1: a regular file lies at the path, or it is a pattern. */
+/* 1: a regular file lies at the path, or the path is a pattern. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
     const int r = pstk__store_find_file(store, path);
@@ -157,14 +156,14 @@ static int tfrecord_extent(const struct pstk__source *source,
     return pstk__indexed_fail_extent(source, at, begin, size, err);
 }
 
-/* A record being parsed. */
+/* The parsing of a record. */
 struct parse {
     const struct pstk__source *source;
     const struct pstk__sample_location *at;
     struct pstk__record *out;
     struct pstk_error *err;
     const uint8_t *data;
-    uint64_t length; /* bytes of it */
+    uint64_t length; /* bytes of the record */
 };
 
 static int fail_data(const struct parse *parse, const char *what)
@@ -213,7 +212,7 @@ static int check_view(const struct parse *parse, uint32_t i, const char *wrong)
                  : 0;
 }
 
-/* All data as one value. Whoever reads it compares its checksum, while it is copied if it can. */
+/* View all data as one value. Its reader compares the checksum, during the copy if possible. */
 static int view_whole(const struct parse *parse)
 {
     const struct pstk__index_field *field = &pstk__indexed_index(parse->source)->found.fields[0];
@@ -250,15 +249,16 @@ static int view_feature(const struct parse *parse, uint32_t i, const struct pstk
     return check_view(parse, i, NULL);
 }
 
-/* The features of an Example: of those with one key the last, as protobuf reads a map. A field
- * without one has its default, or a view that says so when it is read; a feature without a list is
- * none, as for TensorFlow. */
+/* View the features of an Example. Of those with one key the last counts, as protobuf reads a map.
+ * A missing field has its default, or a view that reports it when it is read; a feature without a
+ * list counts as missing, as in TensorFlow. */
 static int view_features(const struct parse *parse)
 {
     const struct pstk__inferred_schema *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__record *out = parse->out;
     struct pstk__example example;
-    struct pstk__feature feature, last[PSTK_MAX_FIELDS]; /* whose keys are those of the fields */
+    struct pstk__feature feature,
+        last[PSTK_MAX_FIELDS]; /* features whose keys are those of the fields */
     uint64_t seen = 0;
     uint32_t guess = 0;
     int r = check_data(parse);

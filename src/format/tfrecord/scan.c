@@ -16,17 +16,18 @@ uint32_t pstk__tfrecord_n_columns(const struct pstk__inferred_schema *found)
 struct scan {
     struct pstk__tfrecord_walk walk;
     struct pstk__inferred_schema *found;
-    uint32_t guess; /* field of the next feature */
-    uint64_t has;   /* fields of the record so far, a bit each: of entries with one key the last */
-    int is_damaged; /* 1: the checksum of the record's data was found wrong */
+    uint32_t guess; /* likely field of the next feature */
+    uint64_t has;   /* fields of the record so far, a bit each; of entries with one key, the last
+                       counts */
+    int is_damaged; /* 1: the checksum of the record's data is wrong */
 };
 
-/* A key that none of the first records has, unless the record is damaged. */
+/* Fail because none of the first records has this key, unless the record is damaged. */
 static int fail_key(struct scan *scan, const uint8_t *key, uint64_t key_size)
 {
     char name[PSTK_MAX_NAME];
     const uint8_t *data;
-    if (scan->is_damaged) /* it is read once, not for each of its keys */
+    if (scan->is_damaged) /* the data is read once, not for each of its keys */
         return 0;
     pstk__tfrecord_name(name, key, key_size < PSTK_MAX_NAME ? key_size : PSTK_MAX_NAME - 1);
     const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
@@ -40,7 +41,7 @@ static int fail_key(struct scan *scan, const uint8_t *key, uint64_t key_size)
         name);
 }
 
-/* The field of a feature: *field, or NULL where it has none. */
+/* Find the field of a feature: *field, or NULL if it has none. */
 static int find_field(struct scan *scan, const struct pstk__feature *feature,
                       struct pstk__index_field **field)
 {
@@ -101,13 +102,13 @@ static int read_bytes(struct scan *scan, uint64_t at, uint64_t size, struct pstk
 
 /* A field of a message that is read in pieces. */
 struct field {
-    uint64_t tag, size;     /* size: of bytes; 0: it is of another coding */
-    uint64_t head;          /* bytes of its tag and size, or of the whole */
-    struct pstk__wire wire; /* what follows the head, at most a page of it; borrowed */
+    uint64_t tag, size;     /* size: of bytes; 0: the field has another coding */
+    uint64_t head;          /* bytes of its tag and size, or of the whole field */
+    struct pstk__wire wire; /* bytes after the head, at most a page, borrowed */
 };
 
-/* Read the head of the field at `at`, of a message that ends at `end`. A group is read whole: it
- * has no size. 1: done; 0: there is none. */
+/* Read the head of the field at `at`, in a message that ends at `end`. A group is read in full,
+ * because it has no size. 1: done; 0: no field is there. */
 static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field *field)
 {
     const uint64_t pieces[] = {PSTK__FILE_READER_HEADER, end - at};
@@ -125,7 +126,7 @@ static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field 
     return 0;
 }
 
-/* 1: an entry, whose first bytes these are, has one value of `*size` bytes. */
+/* 1: an entry, which begins with these bytes, has one value of `*size` bytes. */
 static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pstk__feature *feature,
                         uint64_t *size)
 {
@@ -144,8 +145,8 @@ static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pst
     return 1;
 }
 
-/* Measure the field at *at of Features that end at `end`, and step over it. 1: done; 0: it is
- * none. */
+/* Measure the field at *at of Features that end at `end`, and step past it. 1: done; 0: it is no
+ * field. */
 static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
 {
     struct field entry;
@@ -177,8 +178,8 @@ static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
     return r < 0 ? r : 1;
 }
 
-/* Measure the field at *at of an Example that ends at `end`, and step over it. 1: done; 0: it is
- * none. */
+/* Measure the field at *at of an Example that ends at `end`, and step past it. 1: done; 0: it is no
+ * field. */
 static int measure_field(struct scan *scan, uint64_t *at, uint64_t end)
 {
     struct field field;
@@ -244,7 +245,8 @@ int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *ro
     while (r > 0 && (r = pstk__tfrecord_walk_next(&scan.walk)) > 0) {
         const int added = add_record(&scan, rows);
         r = added < 0 ? added : 1;
-        rows->n -= added < 0 && rows->n == scan.walk.n; /* it is damaged, and has a row already */
+        rows->n -=
+            added < 0 && rows->n == scan.walk.n; /* the record is damaged, and has a row already */
     }
     pstk__tfrecord_walk_close(&scan.walk);
     return r;

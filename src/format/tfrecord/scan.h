@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan: reads through a file once, for its index. A length is used only once its checksum was
- * compared; the checksums of data are compared when records are read. Large values are skipped.
+ * scan: reads a file once, for its index. A length is used only after its checksum was compared;
+ * the checksums of data are compared when records are read. Large values are skipped.
  */
 #ifndef PSTK_TFRECORD_SCAN_H
 #define PSTK_TFRECORD_SCAN_H
 
 #include "format/indexed.h"
 
-/* Columns of a row: where the record begins, and the bytes of it with its frame. */
+/* Columns of a row: the begin of the record, and its bytes with its frame. */
 enum pstk__tfrecord_column {
     PSTK__TFRECORD_BEGIN = 0,
     PSTK__TFRECORD_SIZE = 1,

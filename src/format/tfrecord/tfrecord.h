@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tfrecord: TFRecord files, an entry of format.c. Records of tf.train.Example have its features as
- * fields (example.h); other records are one field, `data`. Both checksums of a record are compared
+ * fields (example.h); other records have one field, `data`. Both checksums of a record are compared
  * whenever it is read. Files are read in place.
  */
 #ifndef PSTK_FORMAT_TFRECORD_H

@@ -198,8 +198,7 @@ static int seek(struct pstk__unpack *unpack, struct slot *slot, uint32_t number,
 
 static struct pstk__unpack *unpack_of(const struct pstk__store *store)
 {
-    return (struct pstk__unpack *)(uintptr_t)
-        store; /* the object behind the caller's pointer is never const */
+    return (struct pstk__unpack *)(uintptr_t)store; /* the caller's object is never const */
 }
 
 static uint32_t number_of(const struct opened *opened)
