@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* torchvision's IMG_EXTENSIONS (torchvision/datasets/folder.py), those that are decoded first. */
+/* torchvision's IMG_EXTENSIONS (torchvision/datasets/folder.py), with those that are decoded first.
+ */
 static const char *const endings[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
                                       ".pgm", ".tif",  ".tiff", ".webp"};
 #define N_ENDINGS (sizeof endings / sizeof *endings)
@@ -19,7 +20,7 @@ static const char *const foreign_endings[] = {".gif", ".avif", ".heic", ".heif",
                                               ".pam", ".exr",  ".psd",  ".dib"};
 #define N_FOREIGN (sizeof foreign_endings / sizeof *foreign_endings)
 
-/* The number of the ending that the name has, or n. */
+/* Return the number of the ending that the name has, or n. */
 static size_t find_ending(const char *name, const char *const *list, size_t n)
 {
     const size_t length = strlen(name);
@@ -45,7 +46,7 @@ int pstk__folder_name_is_foreign(const char *name)
     return find_ending(name, foreign_endings, N_FOREIGN) < N_FOREIGN;
 }
 
-/* Drop the last character, whose end may be missing. */
+/* Drop the last character, which may be incomplete. */
 static int cut(char *to, uint64_t used)
 {
     while (used > 0 && ((uint8_t)to[used - 1] & 0xc0) == 0x80)
@@ -72,7 +73,7 @@ int pstk__folder_show(const char *name, char *to, uint64_t size)
             used += (uint64_t)snprintf(to + used, 5, is_text ? "\\\\" : "\\x%02x", byte);
         differs |= !is_text || byte == '\\';
         to[used] = 0;
-        if (i == text_end) /* one byte that is no text: what follows may be */
+        if (i == text_end) /* one byte that is no text: a character may follow */
             text_end = i + 1 + pstk__utf8_end(name + i + 1, length - i - 1);
     }
     to[used] = 0;

@@ -20,15 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__TABLE_MAX_ROW) /* bytes, of a table's row */
+#define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__TABLE_MAX_ROW) /* max bytes for a table's row */
 
 /* The state of such a source. */
 struct state {
-    struct pstk__indexed indexed; /* first: what formats with an index share */
-    struct pstk__file index;      /* owned; for names of files */
-    uint32_t path_field;          /* number of the field `path`: of a folder the last one */
-    char *root;                   /* owned; paths of images are below it */
-    char *table;                  /* owned; the file of the table that lists them, or NULL */
+    struct pstk__indexed indexed; /* first member; the shared part of formats with an index */
+    struct pstk__file index;      /* open index, to look up names of files; owned */
+    uint32_t path_field;          /* number of the field `path`: the last one in a folder */
+    char *root;                   /* folder that paths of images are below; owned */
+    char *table;                  /* file of the table that lists them, owned, or NULL */
 };
 
 static const struct state *state_of(const struct pstk__source *source)
@@ -55,7 +55,7 @@ static int retype(const struct state *state, uint32_t i, struct pstk__index_fiel
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field path: its kind is %u; must be utf8 or bytes", kind);
     if (state->table && i != PSTK__FIELD_OF_IMAGE && i != state->path_field)
-        return 0; /* its index has it in that type */
+        return 0; /* the index has the column in that type */
     if (i != PSTK__FIELD_OF_IMAGE && i != state->path_field &&
         (kind != PSTK_FIELD_SCALAR || wanted->dtype != PSTK_I64))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -76,7 +76,7 @@ static int retype_all(const struct state *state, struct pstk__inferred_schema *f
     return r;
 }
 
-/* The field of paths: the one after image and label. n_fields: there is none. */
+/* Return the field of paths: the first one after image and label. n_fields: there is none. */
 static uint32_t find_path(const struct pstk__inferred_schema *found)
 {
     uint32_t i = PSTK__FIELD_OF_IMAGE + 1;
@@ -86,7 +86,7 @@ static uint32_t find_path(const struct pstk__inferred_schema *found)
     return i < PSTK__FIELD_OF_LABEL + 2 ? i : found->n_fields;
 }
 
-/* 1: fields and the bytes of values are such as a scan finds. Columns of a table are those of a
+/* 1: fields and bytes of values are within the limits of a scan. Columns of a table are those of a
  * row, each with its size. */
 static int is_found(const struct state *state, const struct pstk__inferred_schema *found)
 {
@@ -99,7 +99,7 @@ static int is_found(const struct state *state, const struct pstk__inferred_schem
            facts[PSTK__FACT_MAX] <= PSTK__VALUES_MAX;
 }
 
-/* The index is of this version of the library, but anyone may have written it. */
+/* Check the index. Its version is that of this library, but anybody may have written it. */
 static int check_found(const struct state *state, const struct pstk__index *index,
                        struct pstk_error *err)
 {
@@ -110,8 +110,8 @@ static int check_found(const struct state *state, const struct pstk__index *inde
     return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "is damaged");
 }
 
-/* A copy of the folder has the same identity: it depends on labels (of a table: lines and columns),
- * paths and sizes, not on times. */
+/* Set the identity, which a copy of the folder shares: it depends on labels (in a table: lines and
+ * columns), paths and sizes, but not on times. */
 static void set_identity(struct pstk__source *source, const struct pstk__inferred_schema *found)
 {
     uint64_t digest[2] = {found->facts[PSTK__FACT_DIGEST], found->facts[PSTK__FACT_DIGEST + 1]};
@@ -132,16 +132,16 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     int r = retype_all(state, found, opening->foreign, err);
     if (r == 0)
         r = pstk__indexed_describe(source, found, err);
-    index->found = *found; /* the codings of its fields are those of the schema */
+    index->found = *found; /* gives its fields the codings of the schema */
     free(found);
-    source->names = index->classes; /* the index owns them */
+    source->names = index->classes; /* owned by the index */
     source->n_files = source->n_samples + 1;
     source->n_left_out = index->found.facts[PSTK__FACT_LEFT_OUT];
     set_identity(source, &index->found);
     return r;
 }
 
-/* Open the index of a folder or a table, and set what the state has of where its files lie. */
+/* Opens the index of a folder or a table, and sets the state's positions of its files. */
 typedef int (*get_index_fn)(struct pstk__source *source, const struct pstk__opening *opening,
                             struct pstk_error *err);
 
@@ -266,14 +266,15 @@ static int has_image(uint64_t fields)
     return fields >> PSTK__FIELD_OF_IMAGE & 1;
 }
 
-/* The image, if it is wanted, and the values, which always are: they have the file's name. */
+/* Return the extents: the image, if it is wanted, and always the values, which have the file's
+ * name. */
 static uint32_t folder_n_extents(const struct pstk__source *source, uint64_t fields)
 {
     (void)source;
     return has_image(fields) ? 2 : 1;
 }
 
-/* Bytes of a sample that are read: the most, or on average. */
+/* Return the max or mean bytes of a sample that are read. */
 static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const uint64_t values = pstk__indexed_index(source)->found.facts[PSTK__FACT_MAX];
@@ -290,15 +291,15 @@ static void folder_page(const struct pstk__source *source, const struct pstk__sa
     page->file = (uint32_t)source->n_samples;
 }
 
-/* What the index has of a sample. */
+/* The numbers that the index has for a sample. */
 struct row {
-    uint64_t values, values_size; /* bytes of the index file */
-    uint64_t more_size;           /* bytes after them: a table's columns */
+    uint64_t values, values_size; /* range of bytes in the index file */
+    uint64_t more_size;           /* bytes of a table's columns, after the values */
     uint64_t size;                /* bytes of the image's file */
     int64_t changed_ns;
 };
 
-/* 0, or EBADMSG: its numbers do not fit the index. */
+/* Read the row of a sample. 0, or EBADMSG: its numbers do not fit the index. */
 static int get_row(const struct pstk__source *source, const struct pstk__sample_location *at,
                    const void *page, struct row *row)
 {
@@ -345,7 +346,7 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__s
                                        .whole_size = row.size};
     *out = (struct pstk__extent){.file = (uint32_t)source->n_samples,
                                  .record = at->record,
-                                 .page = (uint32_t)row.values_size, /* for parse */
+                                 .page = (uint32_t)row.values_size, /* used by parse */
                                  .offset = row.values,
                                  .size = row.values_size + row.more_size,
                                  .whole_size = row.values_size + row.more_size};
@@ -354,7 +355,7 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__s
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* Fail: there is no image. */
+/* Fail because there is no image. */
 static int fail_empty(const struct pstk__source *source, const struct pstk__folder_values *values,
                       struct pstk__record *out, struct pstk_error *err)
 {
@@ -443,7 +444,7 @@ static int folder_parse(const struct pstk__source *source, const struct pstk__sa
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Read what the index has of file number `file`, a sample's. Any thread; allocates nothing. */
+/* Read the row of the sample with file number `file`. Any thread; never allocates. */
 static int look_up(const struct pstk__source *source, uint32_t file, struct row *row)
 {
     const struct state *state = state_of(source);
@@ -460,7 +461,7 @@ static int look_up(const struct pstk__source *source, uint32_t file, struct row 
     return get_row(source, &at, bytes, row);
 }
 
-/* The same, with its path and that for messages; `bytes` has room for both. */
+/* As look_up, with its path, and the path for messages; `bytes` has room for both. */
 static int look_up_values(const struct pstk__source *source, uint32_t file,
                           uint8_t bytes[PSTK__VALUES_MAX], struct pstk__folder_values *values)
 {
@@ -516,7 +517,7 @@ static int check_index(const struct pstk__source *source, uint64_t size, int64_t
                       index->path);
 }
 
-/* The table that lists the images is as it was when it was indexed. Allocates nothing. */
+/* Check that the table has the size and time that it had when it was indexed. Never allocates. */
 static int check_table(const struct pstk__source *source, struct pstk_error *err)
 {
     const uint64_t *facts = pstk__indexed_index(source)->found.facts;
@@ -549,7 +550,7 @@ static int fail_changed(const struct pstk__source *source, uint32_t number, int 
                       name, what, index);
 }
 
-/* A file is what its row says, or it was changed since the index was built. */
+/* Check that a file is as its row says, so that it was not changed since the index was built. */
 static int folder_file_check(const struct pstk__source *source, uint32_t number,
                              const struct pstk__file *file, struct pstk_error *err)
 {
@@ -576,7 +577,7 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
     return fail_changed(source, number, size != row.size, err);
 }
 
-/* The entry of a format whose samples are images in files of their own. */
+/* The entry of a format whose samples are images in files. */
 #define ENTRY_OF_IMAGES(name_, needs_, files_, has_directory_, probe_, open_)                      \
     {                                                                                              \
         .name = (name_), .needs = (needs_), .files = (files_), .file = "image",                    \

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAMES 512 /* looked at in a folder */
-#define MAX_FOLDERS 8 /* looked into, in the order of the directory */
-#define MAX_DEPTH 3   /* of an image below the top: CLASS/FOLDER/NAME */
+#define MAX_NAMES 512 /* max names that are checked in a folder */
+#define MAX_FOLDERS 8 /* max folders that are searched, in the order of the directory */
+#define MAX_DEPTH 3   /* max depth of an image below the top: CLASS/FOLDER/NAME */
 
-/* Names of a folder. */
+/* A search in the names of a folder. */
 struct look {
     const struct pstk__store *store;
     const char *path;
-    int counts; /* 1: count images, and do not stop at one */
+    int counts; /* 1: count images instead of ending at the first */
     uint64_t n_names, n_images, n_folders;
     char *folders[MAX_FOLDERS]; /* owned */
 };
@@ -30,7 +30,7 @@ static int join(char to[PATH_MAX], const char *path, const char *name)
     return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* A pstk__store_name_fn: 1 at an image, 2 when enough names were looked at. */
+/* A pstk__store_name_fn: 1 at an image, 2 after MAX_NAMES names. */
 static int look_at_name(void *user, const char *name)
 {
     struct look *look = user;
@@ -59,8 +59,7 @@ static int look_at_name(void *user, const char *name)
 
 static int look_into(const struct pstk__store *store, const char *path, int depth);
 
-/* 1: half or more of the folders that were found have images, and one or more. Frees their names.
- */
+/* 1: at least one, and at least half, of the folders found have images. Frees their names. */
 static int look_below(struct look *look, int depth)
 {
     uint64_t n_found = 0;
@@ -72,9 +71,9 @@ static int look_below(struct look *look, int depth)
     return n_found > 0 && 2 * n_found >= look->n_folders;
 }
 
-/* 1: an image was found, at the top or in half of the folders there that are looked into; 0: none;
- * or a negative errno, of the folder itself. So a folder of anything with a picture deep in it, as
- * / or a home, is none: to index it would read the whole disk. */
+/* 1: an image was found, at the top or in half of the searched folders; 0: none; or a negative
+ * errno for the folder itself. So a folder of anything with a picture deep in it, such as / or a
+ * home, counts as none: indexing it would read the whole disk. */
 static int look_into(const struct pstk__store *store, const char *path, int depth)
 {
     struct look *look = calloc(1, sizeof *look);

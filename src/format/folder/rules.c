@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-#define MAX_DEPTH                                                                                  \
-    64 /* folders in one another; while images are listed, each holds a descriptor                 \
-        */
+#define MAX_DEPTH 64 /* max nested folders; while images are listed, each holds a descriptor */
 
 int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err)
 {

@@ -16,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 2 /* of what a scan finds: an index of another version is built again */
+#define VERSION 2 /* version of a scan's results: an index of another version is built again */
 
-/* What the index of a folder is made of. */
+/* The input of the index of a folder. */
 struct work {
     const struct pstk__opening *opening;
     enum pstk__folder_layout layout;
     struct pstk__folder_walk top;    /* owned; the folder itself */
-    struct pstk__texts folders;      /* owned; in the folder: the classes */
-    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes of images found,
-                                      * n_joined samples */
+    struct pstk__texts folders;      /* folders in it, the classes; owned */
+    struct pstk__index_build *build; /* borrowed during the build: n_done bytes of images found,
+                                        n_joined samples */
 };
 
 /* ---- one class: a job of the map ------------------------------------------------------------ */
@@ -109,7 +109,7 @@ static void add_field(struct pstk__index_field *field, const struct pstk__folder
     field->max_plain = field->max_size;
 }
 
-/* Labels, paths and sizes, but no times: a copy of the folder has the same. */
+/* Add labels, paths and sizes, but no times: a copy of the folder has the same digest. */
 static void add_digest(uint64_t digest[2], const struct pstk__folder_dir *dir)
 {
     for (uint64_t i = 0; i < dir->rows.n; i++) {
@@ -126,7 +126,7 @@ static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
     struct pstk__inferred_schema *found = &build->found;
     const uint32_t path = found->n_fields - 1;
     build->n_joined += dir->rows.n;
-    if (build->n_joined >= UINT32_MAX - 1) /* each is a file, and the index is one more */
+    if (build->n_joined >= UINT32_MAX - 1) /* each sample is a file, and the index is one more */
         return pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "%s has more than 2^32 images: pack them, or open parts of the folder",
                           work->opening->path);
@@ -141,7 +141,7 @@ static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
                                   build->err);
 }
 
-/* Write what was found, in the order of the folders. */
+/* Write the images found, in the order of the folders. */
 static void join_walk(const struct work *work, const struct pstk__folder_walk *walk)
 {
     for (uint64_t i = 0; work->build->code == 0 && i < walk->n_dirs; i++)
@@ -162,7 +162,7 @@ static void join_folder(void *user, const void *result)
     drop_folder(&walk);
 }
 
-/* How many bytes there are in all is not known before the end. */
+/* Report progress of an unknown total of bytes. */
 static int add_progress(void *user, uint64_t n)
 {
     const struct work *work = user;
@@ -208,7 +208,7 @@ static int run_map(struct work *work, struct pstk_error *err)
     return pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
 }
 
-/* The work of store/index/location.h. */
+/* The build callback of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
@@ -248,7 +248,8 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- is it as it was? ------------------------------------------------------------------------ */
 
-/* The work of store/index/location.h: have the directories changed? */
+/* The differs callback of store/index/location.h: returns why the directories differ from the
+ * index. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -286,7 +287,7 @@ int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk
     const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
     pstk__index_digest(to->location.key, &version, sizeof version);
     pstk__index_digest(to->location.key, name, strlen(name));
-    if (foreign && foreign->by_content) /* indexes without it stay in use */
+    if (foreign && foreign->by_content) /* conditional, so that indexes without it stay in use */
         pstk__index_digest(to->location.key, &foreign->by_content, sizeof foreign->by_content);
     pstk__index_digest(to->location.place, to->root, strlen(to->root));
     return 0;
@@ -294,7 +295,7 @@ int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Class folders, if a folder below the top has an image. */
+/* Choose class folders if a folder below the top has an image. */
 static int find_layout(struct work *work, struct pstk_error *err)
 {
     int r = walk_top(work, PSTK__FOLDER_SKIP, err);
@@ -308,7 +309,7 @@ static int find_layout(struct work *work, struct pstk_error *err)
     return r;
 }
 
-/* Build the index, where none fits. */
+/* Build the index if none fits. */
 static int make_index(struct pstk__index **out, struct work *work, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = work->opening->foreign;

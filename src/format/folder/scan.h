@@ -13,27 +13,28 @@ enum pstk__folder_layout {
     PSTK__FOLDER_FLAT = 1,    /* no folder below the top has images */
     PSTK__FOLDER_TABLE = 2,   /* a table lists the images: table/scan.h */
 };
-#define PSTK__FOLDER_LAYOUTS 2 /* those of a folder without a table, from 0 */
+#define PSTK__FOLDER_LAYOUTS 2 /* layouts of a folder without a table, from 0 */
 
 /* Facts of an index. */
 enum pstk__folder_fact {
     PSTK__FACT_LAYOUT = 0,
-    PSTK__FACT_ODD = 1,        /* 1: a path is not UTF-8 */
-    PSTK__FACT_MAX = 2,        /* bytes of a sample's values */
-    PSTK__FACT_DIGEST = 3,     /* and 4: of the samples' values and sizes, and a table's columns */
-    PSTK__FACT_TABLE_SIZE = 5, /* bytes of the table's file */
+    PSTK__FACT_ODD = 1, /* 1: a path is not UTF-8 */
+    PSTK__FACT_MAX = 2, /* max bytes of a sample's values */
+    PSTK__FACT_DIGEST =
+        3, /* digest, with fact 4, of the samples' values and sizes, and of a table's columns */
+    PSTK__FACT_TABLE_SIZE = 5,    /* bytes of the table's file */
     PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */
     PSTK__FACT_LEFT_OUT = 7,      /* images at the top of a folder that has classes */
 };
 
-/* Fields, by number. Of a flat folder those after LABEL come one earlier. */
+/* Fields by number. In a flat folder, those after LABEL have a number less. */
 enum pstk__folder_field { PSTK__FIELD_OF_IMAGE = 0, PSTK__FIELD_OF_LABEL = 1 };
 
-/* Where the index of a layout lies. That of class folders lies next to the folder: inside, its own
+/* The position of an index. The index of class folders lies next to the folder: inside, its own
  * folder would be an empty class for torchvision. */
 struct pstk__folder_location {
-    char root[PATH_MAX];   /* the folder's absolute path */
-    char parent[PATH_MAX]; /* of that */
+    char root[PATH_MAX];   /* absolute path of the folder */
+    char parent[PATH_MAX]; /* absolute path of its parent */
     struct pstk__index_location location;
 };
 int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk__opening *opening,

@@ -15,11 +15,13 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_DIRS (1u << 24) /* of a walk: links may lead to a folder again and again */
+#define MAX_DIRS                                                                                   \
+    (1u << 24) /* max directories of a walk: links may lead to a folder again and again */
 #define MAX_IMAGE 0xffffffffu
-#define PROGRESS_FILES 1024  /* between two reports */
-#define FRESH_NS 20000000    /* longer than a tick of the clock that stamps files */
-#define COARSE_NS 2000000000 /* the same of a file system that stamps whole seconds, or two */
+#define PROGRESS_FILES 1024 /* files between two reports */
+#define FRESH_NS 20000000   /* ns, longer than a tick of the clock that stamps files */
+#define COARSE_NS                                                                                  \
+    2000000000 /* ns, as FRESH_NS, for a file system that stamps whole seconds, or two */
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -50,7 +52,7 @@ static int is_root(const char *path)
     return strcmp(path, ".") == 0;
 }
 
-/* Write a name in a directory, as a path below the root, into `to`. */
+/* Write the path below the root of a name in a directory into `to`. */
 static int join(const struct pstk__folder_walk *walk, const char *path, const char *name,
                 char to[PSTK__VALUES_MAX_PATH])
 {
@@ -64,7 +66,7 @@ static int join(const struct pstk__folder_walk *walk, const char *path, const ch
                       walk->root, to);
 }
 
-/* Look at a path below the root, which then is in walk->path. 0 or a negative errno. */
+/* Describe the entry at a path below the root, which becomes walk->path. 0 or a negative errno. */
 static int look(struct pstk__folder_walk *walk, const char *path, struct pstk__store_entry *entry)
 {
     const int n = is_root(path)
@@ -77,8 +79,8 @@ static int look(struct pstk__folder_walk *walk, const char *path, struct pstk__s
 
 /* ---- a directory ----------------------------------------------------------------------------- */
 
-/* Look at a directory whose names are to be listed. A name that is added within the tick of the
- * clock in which the directory was last changed does not change its time: wait for the next. */
+/* Describe a directory whose names will be listed. If a name is added within the clock tick of the
+ * directory's last change, its time stays the same: so wait for the next tick. */
 static int look_at_folder(struct pstk__folder_walk *walk, const char *path,
                           struct pstk__store_entry *entry)
 {
@@ -142,7 +144,7 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
     return 0;
 }
 
-/* 1: the file at walk->path, which `entry` is, is a sample: by its name, or by its first bytes. A
+/* 1: the file at walk->path, described by `entry`, is a sample by its name or its first bytes. A
  * negative errno: these cannot be read. */
 static int is_sample(const struct pstk__folder_walk *walk, const char *name,
                      const struct pstk__store_entry *entry)
@@ -166,7 +168,7 @@ static int is_sample(const struct pstk__folder_walk *walk, const char *name,
     return pstk__folder_takes(found);
 }
 
-/* What is_sample found of the file at walk->path, which must be known. */
+/* Return the result of is_sample for the file at walk->path, or fail if it is an error. */
 static int known(const struct pstk__folder_walk *walk, int found)
 {
     char shown[512];
@@ -177,13 +179,13 @@ static int known(const struct pstk__folder_walk *walk, int found)
                             "by_content: cannot read the first bytes of %s", shown);
 }
 
-/* Names being looked at. */
+/* The names that are checked. */
 struct look {
-    const char *path; /* of their directory */
-    uint64_t dir;     /* its number */
+    const char *path; /* path of their directory */
+    uint64_t dir;     /* number of their directory */
     enum pstk__folder_images images;
-    struct pstk__texts *folders; /* or NULL */
-    uint64_t reported;           /* bytes */
+    struct pstk__texts *folders; /* result, or NULL */
+    uint64_t reported;           /* bytes reported as progress */
 };
 
 static int take_name(struct pstk__folder_walk *walk, const struct look *at, const char *name)
@@ -193,14 +195,14 @@ static int take_name(struct pstk__folder_walk *walk, const struct look *at, cons
     int r = join(walk, at->path, name, path);
     if (r < 0)
         return r;
-    if (look(walk, path, &entry) < 0) /* a link to nothing: a sample, as for ImageFolder, but bad */
+    if (look(walk, path, &entry) < 0) /* a link to nothing: a damaged sample, as for ImageFolder */
         entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
     if (entry.kind == PSTK__STORE_FOLDER && at->folders)
         pstk__texts_add(at->folders, name, strlen(name));
     if (entry.kind == PSTK__STORE_FOLDER || at->images == PSTK__FOLDER_SKIP)
         return 0;
     r = is_sample(walk, name, &entry);
-    if (at->images == PSTK__FOLDER_COUNT) { /* it is left out, whatever it is */
+    if (at->images == PSTK__FOLDER_COUNT) { /* only counted, whatever it is */
         walk->n_counted += r > 0;
         return 0;
     }
@@ -229,7 +231,7 @@ static int take_names(struct pstk__folder_walk *walk, struct look *at,
     return r < 0 ? r : report(walk, at);
 }
 
-/* As pstk__folder_walk_one; *entry: the directory. */
+/* As pstk__folder_walk_one; *entry: the description of the directory. */
 static int walk_one(struct pstk__folder_walk *walk, const char *path,
                     enum pstk__folder_images images, struct pstk__texts *folders,
                     struct pstk__store_entry *entry)
@@ -301,7 +303,7 @@ static int compare_dirs(const void *a, const void *b)
                   ((const struct pstk__folder_dir *)b)->path);
 }
 
-/* The root is above all: a link may lead to it. */
+/* Describe the root, which is above all folders: a link may lead to it. */
 static int look_at_root(struct pstk__folder_walk *walk, struct pstk__folder_above *above)
 {
     struct pstk__store_entry entry = {0};
@@ -316,7 +318,7 @@ int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
     int r = look_at_root(walk, &root);
     if (r == 0)
         r = walk_below(walk, path, &root);
-    /* Paths are compared with their slashes, as os.walk's are when ImageFolder sorts them. */
+    /* Compare paths with their slashes, as ImageFolder sorts those of os.walk. */
     if (r == 0)
         qsort(walk->dirs, walk->n_dirs, sizeof *walk->dirs, compare_dirs);
     return r;
@@ -338,7 +340,8 @@ static int has_image(struct pstk__folder_walk *walk, const char *path,
     above.device = entry.device;
     above.inode = entry.inode;
     r = check_above(walk, path, &above);
-    for (int folders = 0; r == 0 && folders <= 1; folders++) /* images first: they are near */
+    for (int folders = 0; r == 0 && folders <= 1;
+         folders++) /* images first: they need no descent */
         for (uint64_t i = 0; r == 0 && i < names.n; i++) {
             const char *name = pstk__texts_get(&names, i);
             const int is_image = pstk__folder_name(name) != PSTK__NAME_OTHER;

@@ -23,7 +23,7 @@ uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t number,
     return size;
 }
 
-/* 1: a relative path without "..": an index may be anybody's. */
+/* 1: a relative path without "..". Anybody may have written the index. */
 static int stays_below(const char *path)
 {
     if (path[0] == '/')

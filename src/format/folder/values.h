@@ -3,31 +3,31 @@
  * values: the number and the path of a sample, which the index stores next to its row. The number
  * is a folder's label, or the line of a table's row. Pure.
  *
- * A CRC32C of the bytes after it; bytes of the path; the number; the path and a 0; the path as
- * messages show it, or nothing where that is the path, and a 0.
+ * The bytes: a CRC32C of the bytes after it; the size of the path; the number; the path and a 0;
+ * the path as messages show it, if it differs, and a 0.
  */
 #ifndef PSTK_FOLDER_VALUES_H
 #define PSTK_FOLDER_VALUES_H
 
 #include <stdint.h>
 
-#define PSTK__VALUES_PATH 16       /* where the path begins */
-#define PSTK__VALUES_MAX_PATH 4096 /* bytes, with the 0 */
+#define PSTK__VALUES_PATH 16       /* begin of the path */
+#define PSTK__VALUES_MAX_PATH 4096 /* max bytes of a path, its 0 included */
 #define PSTK__VALUES_MAX_SHOWN 1024
 #define PSTK__VALUES_MAX (PSTK__VALUES_PATH + PSTK__VALUES_MAX_PATH + PSTK__VALUES_MAX_SHOWN)
 
-/* Pointers borrow the bytes. */
+/* The values of a sample. Pointers borrow the bytes. */
 struct pstk__folder_values {
-    const uint8_t *number; /* 8 bytes, little-endian: of a folder the label, of a table the line of
-                              the row */
-    const char *path;      /* below the folder, with its 0 */
+    const uint8_t *number; /* 8 bytes, little-endian: the label in a folder, the row's line in a
+                              table */
+    const char *path;      /* path below the folder, with its 0 */
     uint32_t path_size;    /* bytes without the 0, at least 1 */
-    const char *shown;     /* the path for messages */
+    const char *shown;     /* path for messages */
 };
 
-/* Write the values; returns their bytes. path: shorter than MAX_PATH. */
+/* Write the values, and return their bytes. path: shorter than PSTK__VALUES_MAX_PATH. */
 uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t number, const char *path);
-/* Read them. Returns NULL, or what is wrong; static storage. */
+/* Read the values. Returns NULL, or the reason of a failure, static storage. */
 const char *pstk__folder_values_read(struct pstk__folder_values *values, const uint8_t *bytes,
                                      uint64_t size);
 

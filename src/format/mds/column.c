@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIXELS_HEAD 12 /* bytes: width, height, bytes of the mode */
+#define PIXELS_HEAD 12 /* bytes of width, height, and the mode's size */
 #define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
 
 /* ---- encodings ------------------------------------------------------------------------------- */
 
-/* What streaming/base/format/mds/encodings.py has, except arrays; pkl is not here on purpose. */
+/* Encodings of streaming/base/format/mds/encodings.py, except arrays; pkl is omitted on purpose. */
 static const struct {
     const char *name;
     uint8_t kind, dtype, coding;
@@ -50,7 +50,7 @@ static const struct {
     {"list[pil]", PSTK_FIELD_BYTES, 0, PSTK__CODING_PLAIN},
 };
 
-/* Names and codes of the dtypes of arrays, as that file has them. */
+/* Names and codes of the dtypes of arrays, as in that file. */
 static const struct {
     const char *name;
     uint8_t code, dtype;
@@ -77,7 +77,7 @@ static uint32_t dtype_of_name(const char *name, size_t n)
     return 0;
 }
 
-/* "3,224,224" as the shape of a field. 0: it is none. */
+/* Read "3,224,224" as the shape of a field. 0: it is no shape. */
 static int read_shape(struct pstk_field *field, const char *text)
 {
     while (field->n_dims < PSTK_MAX_DIMS && *text >= '1' && *text <= '9') {
@@ -96,7 +96,7 @@ static int read_shape(struct pstk_field *field, const char *text)
     return 0;
 }
 
-/* "ndarray", "ndarray:int32" or "ndarray:int32:3,4". 0: it is none of these. */
+/* Read "ndarray", "ndarray:int32" or "ndarray:int32:3,4". 0: it is none of these. */
 static int read_array(struct pstk__mds_column *column, const char *encoding)
 {
     column->field.kind = PSTK_FIELD_NDARRAY;
@@ -113,7 +113,7 @@ static int read_array(struct pstk__mds_column *column, const char *encoding)
            (encoding[n] == 0 || read_shape(&column->field, encoding + n + 1));
 }
 
-/* Set kind, dtype, shape and coding; of an encoding that is not known the kind stays 0. */
+/* Set kind, dtype, shape and coding; the kind of an unknown encoding stays 0. */
 static void read_encoding(struct pstk__mds_column *column, const char *encoding)
 {
     if (strncmp(encoding, "ndarray", strlen("ndarray")) == 0 && !read_array(column, encoding)) {
@@ -130,7 +130,8 @@ static void read_encoding(struct pstk__mds_column *column, const char *encoding)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* A column's name as that of a field: other characters become '.'. 0: it is too long, or empty. */
+/* Write a column's name as the name of a field: other characters become '.'. 0: it is too long, or
+ * empty. */
 static int name_field(struct pstk_field *field, const char *name)
 {
     uint32_t n = 0;
@@ -154,7 +155,7 @@ int pstk__mds_find(const struct pstk__mds_columns *columns, const char *name)
     return -1;
 }
 
-/* Bytes of each value, by the encoding; 0: they vary, or are unknown. */
+/* Return the bytes of each value by the encoding; 0: they vary, or are unknown. */
 static uint64_t fixed_size(const struct pstk__mds_column *column)
 {
     const struct pstk_field *field = &column->field;
@@ -217,15 +218,15 @@ void pstk__mds_find_offsets(struct pstk__mds_offsets *offsets,
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* What stands before the elements of an array. */
+/* The bytes before the elements of an array. */
 struct head {
-    const uint8_t *shape; /* the byte of its dimensions */
+    const uint8_t *shape; /* its dimensions */
     uint32_t dtype, n_dims;
-    uint64_t size; /* bytes of all */
+    uint64_t size; /* bytes of the head */
     uint64_t dims[PSTK_MAX_DIMS];
 };
 
-/* Read it; n: bytes at `data`. */
+/* Read a head; n: bytes at `data`. */
 static const char *read_head(struct head *head, const struct pstk__index_field *field,
                              const uint8_t *data, uint64_t n, char text[160])
 {
@@ -267,7 +268,8 @@ static const char *view_array(struct pstk__field_view *view, const struct pstk__
         wrong = check_array(&head, &field->field, size, text);
     if (wrong)
         return wrong;
-    /* With one variable dimension the bytes are the elements; with more the shape comes first. */
+    /* With one variable dimension the bytes are only the elements; with more the shape comes first.
+     */
     if (pstk__value_n_variable(&field->field) > 1) {
         const uint64_t plain = size - head.size + 8 * (uint64_t)head.n_dims;
         view->data = head.shape;
@@ -294,7 +296,7 @@ const char *pstk__mds_describe(struct pstk__index_field *field,
     const char *wrong = read_head(&head, field, data, n < size ? n : size, text);
     if (wrong)
         return wrong;
-    if (head.n_dims == 0 || head.n_dims > PSTK_MAX_DIMS) { /* more than a field may have */
+    if (head.n_dims == 0 || head.n_dims > PSTK_MAX_DIMS) { /* more than the dimensions of a field */
         field->field.kind = PSTK_FIELD_BYTES;
         field->field.dtype = 0;
         field->coding = PSTK__CODING_PLAIN;
@@ -307,7 +309,7 @@ const char *pstk__mds_describe(struct pstk__index_field *field,
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-/* Modes of Pillow whose rows are those of PSTK_ENCODING_PIXELS. */
+/* Modes of Pillow with the same rows as PSTK_ENCODING_PIXELS. */
 static const struct {
     const char *name;
     uint8_t channels, bit_depth;
@@ -368,7 +370,7 @@ uint64_t pstk__mds_plain_size(const struct pstk__index_field *field, uint64_t si
     case PSTK__MDS_ARRAY_TYPED:
         return size + 8 * (uint64_t)PSTK_MAX_DIMS;
     case PSTK__MDS_IMAGES:
-    case PSTK__MDS_IMAGE_LIST: /* a head each, and zeros before each: list.h */
+    case PSTK__MDS_IMAGE_LIST: /* a head for each, and zeros before each: list.h */
         return size + 16 + 31 * n_items;
     default:
         return size > 8 ? size : 8; /* texts of an integer become up to 8 bytes */
@@ -415,7 +417,7 @@ static int array_fits(const struct pstk__index_field *field, const struct pstk_f
     return fits;
 }
 
-/* 1: values can be read as what is wanted, in the same coding; 2: in the coding PLAIN. */
+/* 1: values can be read as `wanted` in the same coding; 2: in the coding PLAIN. */
 static int can_be(const struct pstk__index_field *field, const struct pstk_field *wanted)
 {
     const uint32_t own = field->field.kind;
@@ -440,12 +442,12 @@ static int can_be(const struct pstk__index_field *field, const struct pstk_field
     }
 }
 
-/* "ndarray u16 [64]", "utf8": what values are. */
+/* Describe the values of a field: "ndarray u16 [64]", "utf8". */
 static const char *describe(const struct pstk_field *field, char text[160])
 {
     int n = snprintf(text, 160, "%s%s%s", pstk__field_kind_name(field->kind),
                      field->dtype ? " " : "", field->dtype ? pstk_dtype_name(field->dtype) : "");
-    for (uint32_t i = 0; i < field->n_dims && n < 130; i++) /* 8 dimensions of 10 digits */
+    for (uint32_t i = 0; i < field->n_dims && n < 130; i++) /* max 8 dimensions of 10 digits */
         n += field->shape[i] ? snprintf(text + n, 160 - (size_t)n, "%s%llu", i ? "," : " [",
                                         (unsigned long long)field->shape[i])
                              : snprintf(text + n, 160 - (size_t)n, "%s*", i ? "," : " [");

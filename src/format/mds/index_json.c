@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a shard: 64 columns in three lists, its keys, and hashes of two files. */
+/* Max separators in a shard: 64 columns in three lists, its keys, and hashes of two files. */
 #define MAX_SEPARATORS 1024
 #define MAX_SHARDS 16777216u
-#define MAX_BASENAME 1024 /* bytes */
-#define PROBED 4096       /* bytes of a file in which an index.json of shards has its key */
+#define MAX_BASENAME 1024 /* max bytes of a name */
+#define PROBED 4096 /* first bytes of a file that contain the key of an index.json of shards */
 
 static const struct pstk__mds_packing packings[] = {
     {"", "", 0}, /* none */
@@ -38,15 +38,15 @@ const struct pstk__mds_packing *pstk__mds_packing(uint32_t packing)
 /* ---- a parse --------------------------------------------------------------------------------- */
 
 struct parse {
-    const char *path; /* of the file, for messages */
+    const char *path; /* path of the file, for messages */
     struct pstk_error *err;
-    int code;       /* of the first failure; 0: none yet */
-    uint64_t index; /* of the shard at hand; PSTK_NONE: none */
+    int code;       /* code of the first failure; 0: none yet */
+    uint64_t index; /* number of the current shard; PSTK_NONE: none */
     struct pstk__mds *mds;
     struct pstk__texts *names;
     uint64_t *digest;
     uint64_t n_texts, max_texts; /* bytes of mds->texts */
-    json_t *columns[3];          /* owned; of the first shard: column_names, _encodings, _sizes */
+    json_t *columns[3]; /* lists of the first shard, owned: column_names, _encodings, _sizes */
 };
 
 static const char *const column_keys[] = {"column_names", "column_encodings", "column_sizes"};
@@ -94,7 +94,7 @@ static uint64_t get_number(struct parse *parse, json_t *object, const char *key)
 
 /* ---- a shard --------------------------------------------------------------------------------- */
 
-/* Why a name may not be that of a file below the folder, or NULL. */
+/* Return why a name cannot be that of a file below the folder, or NULL. */
 static const char *name_wrong(const char *name)
 {
     if (name[0] == 0 || name[0] == '/')
@@ -112,7 +112,7 @@ static const char *name_wrong(const char *name)
     return NULL;
 }
 
-/* The columns of the first shard. */
+/* Add the columns of the first shard. */
 static void add_columns(struct parse *parse)
 {
     const size_t n = json_array_size(parse->columns[0]);
@@ -144,12 +144,12 @@ static void add_columns(struct parse *parse)
         pstk__index_digest(parse->digest, json_string_value(name), json_string_length(name));
         pstk__index_digest(parse->digest, json_string_value(encoding),
                            json_string_length(encoding));
-        const uint64_t fixed = (uint64_t)json_integer_value(size); /* 0: null */
+        const uint64_t fixed = (uint64_t)json_integer_value(size); /* 0 for null */
         pstk__index_digest(parse->digest, &fixed, sizeof fixed);
     }
 }
 
-/* All shards have the columns of the first. */
+/* Check that the shard has the columns of the first. */
 static void check_columns(struct parse *parse, json_t *object)
 {
     for (int k = 0; k < 3 && parse->code == 0; k++) {
@@ -169,7 +169,7 @@ static void check_columns(struct parse *parse, json_t *object)
 static uint32_t packing_of(json_t *object)
 {
     const char *name = json_string_value(json_object_get(object, "compression"));
-    const size_t n = name ? strcspn(name, ":") : 0; /* "zstd:7" */
+    const size_t n = name ? strcspn(name, ":") : 0; /* the name may have a level: "zstd:7" */
     for (uint32_t i = 1; i < N_PACKINGS; i++)
         if (n && strlen(packings[i].name) == n && memcmp(packings[i].name, name, n) == 0)
             return i;
@@ -191,19 +191,19 @@ static void add_name(struct parse *parse, json_t *raw)
         pstk__texts_add(parse->names, name, strlen(name));
 }
 
-/* Keep a text. Returns its byte of texts. */
+/* Store a text, and return its byte of texts. */
 static uint32_t add_text(struct parse *parse, const char *text)
 {
     const uint64_t n = strlen(text) + 1, at = parse->n_texts;
     if (n > parse->max_texts - at)
-        return 0; /* not reached: every text is part of the file, with two quotes */
+        return 0; /* not reached: every text is part of the file, which also has its two quotes */
     memcpy(parse->mds->texts + at, text, n);
     parse->n_texts += n;
     return (uint32_t)at;
 }
 
-/* Keep one hash of the shard's file: one that can be checked, if there is one. Only verify looks at
- * it, so no data set is refused for it. */
+/* Store one hash of the shard's file, preferably one that can be checked. Only verify looks at it,
+ * so no data set is refused for it. */
 static void add_hash(struct parse *parse, json_t *raw, struct pstk__mds_shard *shard)
 {
     const char *name, *best = NULL;
@@ -244,7 +244,7 @@ static void add_shard(struct parse *parse, json_t *object)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* A piece of the text as a tree of its own, or NULL. */
+/* Parse a piece of the text as a tree of its own, or return NULL. */
 static json_t *load(struct parse *parse, const struct pstk__json_piece *piece)
 {
     json_error_t why;
@@ -269,7 +269,7 @@ static void fail_text(struct parse *parse, const char *text, const char *at)
          (size_t)(at - text));
 }
 
-/* Find the list of shards in the object that the text is; also check its version. */
+/* Find the list of shards in the top object, and check its version. */
 static void find_shards(struct parse *parse, const char *text, uint64_t size,
                         struct pstk__json_piece *shards)
 {
@@ -351,11 +351,11 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
     find_shards(&parse, text, size, &shards);
     const uint64_t n = count_shards(&parse, text, &shards);
     if (parse.code == 0) {
-        /* Byte 0 of the texts is none's; the pages of those that there are not stay untouched. */
+        /* Byte 0 of the texts means none. Pages of the texts that stay unused are never touched. */
         parse.max_texts = size + 1;
         parse.n_texts = 1;
         parse.mds = calloc(1, sizeof *parse.mds + n * sizeof parse.mds->shards[0] + size + 1);
-        /* Every name is part of the text; its 0 has the place of its quotes. */
+        /* Every name is part of the text, and its 0 takes the place of its quotes. */
         if (!parse.mds || pstk__texts_open(names, n, size) < 0)
             fail(&parse, PSTK_ENOMEM, "takes more memory than there is");
     }

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR_BYTES 16384 /* between values that are cheaper read than skipped */
-#define HEAD_ONLY 0xffu  /* in place of columns, of an extent that has the head alone */
+#define NEAR_BYTES 16384 /* max bytes between values that are read, because skipping costs more */
+#define HEAD_ONLY 0xffu  /* takes the place of columns in an extent with only the head */
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* 0, or EINVAL: the path is too long. */
+/* Write the path of a name in a folder. 0, or EINVAL: it is too long. */
 static int join(char to[PATH_MAX], const char *folder, const char *name)
 {
     const int n = snprintf(to, PATH_MAX, "%s/%s", folder, name);
@@ -53,8 +53,8 @@ static int mds_probe(const struct pstk__store *store, const char *path, struct p
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
-/* Name the compressed files of shards whose files are not there: of a shard with both the raw one
- * is read. */
+/* Replace the names of missing shard files by those of their compressed files. If a shard has both,
+ * the uncompressed one is read. */
 static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
                        const struct pstk__opening *opening)
 {
@@ -84,7 +84,7 @@ static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
     return 0;
 }
 
-/* The known of a pstk__scanner. */
+/* The known callback of a pstk__scanner. */
 static void known(const void *own, uint64_t i, uint32_t *packing, uint64_t *unpacked)
 {
     const struct pstk__mds *mds = own;
@@ -101,7 +101,7 @@ static int fail_missing(const char *folder, const char *name, struct pstk_error 
                       folder, name);
 }
 
-/* The list of a pstk__scanner. */
+/* The list callback of a pstk__scanner. */
 static int list(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
                 struct pstk_error *err)
 {
@@ -160,7 +160,7 @@ static const char *file_hash(const struct pstk__source *source, uint32_t file, c
     return mds->texts + mds->shards[file].hash;
 }
 
-/* Find the field that each column is. */
+/* Find the field of each column. */
 static void match_fields(struct pstk__source *source)
 {
     struct pstk__mds *mds = ((struct pstk__indexed *)source->state)->own;
@@ -181,15 +181,15 @@ static int mds_open(struct pstk__source **out, const struct pstk__opening *openi
     if (r < 0)
         return r;
     match_fields(*out);
-    (*out)->limits.max_size += 1; /* a head read for itself may be 1 byte that is read twice */
+    (*out)->limits.max_size += 1; /* a head read alone may have 1 byte that is read twice */
     return 0;
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
 /* The extents of samples for a set of fields: runs of columns whose values lie near each other, on
- * average; the first has the begin of the sample. The same for all samples. Between two runs lies a
- * column at least that is not read, so there are at most 33. */
+ * average; the first has the begin of the sample. They are the same for all samples. At least one
+ * unread column lies between two runs, so there are at most 33. */
 struct runs {
     uint32_t n;
     struct run {
@@ -197,7 +197,8 @@ struct runs {
     } at[PSTK_MAX_FIELDS];
 };
 
-/* Bytes that a sample has at its begin and parsing needs: sizes of values, or the first byte. */
+/* Return the bytes at the begin of a sample that parsing needs: sizes of values, or the first byte.
+ */
 static uint64_t head_of(const struct pstk__mds *mds)
 {
     return mds->columns.n_variable ? pstk__mds_head(&mds->columns) : 1;
@@ -230,7 +231,7 @@ static uint32_t mds_n_extents(const struct pstk__source *source, uint64_t fields
     return runs.n;
 }
 
-/* Bytes of a sample that are read: the most, and on average. */
+/* Return the max or mean bytes of a sample that are read. */
 static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const struct pstk__mds *mds = mds_of(source);
@@ -241,13 +242,13 @@ static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields
         for (uint32_t c = runs.at[k].first; c <= runs.at[k].last && c != HEAD_ONLY; c++) {
             const int is_mean = !is_max || !mds->columns.at[c].is_variable;
             if (!is_mean && mds->field[c] < 0)
-                return source->limits.max_size; /* a column that is read, of unknown size */
+                return source->limits.max_size; /* a column of unknown size is read */
             size += is_mean ? mds->mean[c] : source->limits.max_stored[mds->field[c]];
         }
     return size < source->limits.max_size ? size : source->limits.max_size;
 }
 
-/* Find where the values of a sample begin, by the index. Returns the sample's bytes. */
+/* Find the begins of a sample's values from the index. Returns the sample's bytes. */
 static uint64_t find_offsets(const struct pstk__source *source,
                              const struct pstk__sample_location *at, const void *page,
                              struct pstk__mds_offsets *offsets)
@@ -293,7 +294,7 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__samp
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* View the values of the columns that an extent has. */
+/* View the values of the columns in an extent. */
 static int view_run(const struct pstk__source *source, uint64_t fields,
                     const struct pstk__extent *extent, const struct pstk__mds_offsets *offsets,
                     struct pstk__record *out, struct pstk_error *err)
@@ -336,7 +337,7 @@ static int mds_parse(const struct pstk__source *source, const struct pstk__sampl
         const uint32_t first = extent->page & 0xff, last = extent->page >> 8;
         if (first == HEAD_ONLY)
             continue;
-        /* The index gave these sizes, by the same head as it was then. */
+        /* The index has the sizes of this head, as it was when it was scanned. */
         const uint64_t from = k == 0 ? 0 : offsets.begin[first];
         if (out->file_offset + from != extent->offset ||
             offsets.begin[last + 1] - from != extent->size)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SMALL_SAMPLE 65536   /* bytes on average: up to this, shards are read through */
-#define READ_HEAD 4096       /* where they are not */
+#define SMALL_SAMPLE 65536   /* max mean bytes of samples whose shards are read in full */
+#define READ_HEAD 4096       /* bytes of one read in other shards */
 #define PROGRESS (16u << 20) /* bytes between two reports */
 
 /* ---- bytes of the shard ---------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ struct walk {
     uint64_t reported; /* bytes */
 };
 
-/* Fail: damage in bytes of a sample, or of the offsets (sample PSTK_NONE). */
+/* Fail because of damage in bytes of a sample, or of the offsets (sample PSTK_NONE). */
 static int fail_at(const struct walk *walk, uint64_t sample, uint64_t at, const char *why)
 {
     if (sample == PSTK_NONE)
@@ -38,7 +38,7 @@ static int fail_at(const struct walk *walk, uint64_t sample, uint64_t at, const 
     return pstk__fail_at(walk->err, PSTK_EBADMSG, walk->scan->name, sample, at, 0);
 }
 
-/* Bytes at .. at + size - 1 of the file; NULL: <0 is in *r. */
+/* Return bytes at .. at + size - 1 of the file; NULL: *r is the error. */
 static const uint8_t *look(const struct walk *walk, struct pstk__scan_buffer *buffer, uint64_t at,
                            uint64_t size, int *r)
 {
@@ -68,7 +68,7 @@ static void walk_close(struct walk *walk)
     pstk__scan_buffer_close(&walk->samples);
 }
 
-/* Compare the shard's size with what index.json has of it. */
+/* Compare the shard's size with its size in index.json. */
 static int check_size(const struct walk *walk)
 {
     char why[160];
@@ -116,7 +116,7 @@ static int check_head(struct walk *walk)
                                              "the last offset is not the end of the file");
 }
 
-/* Closes what it opened where it fails, too: walk_close. */
+/* Open a walk. Call walk_close even after a failure. */
 static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct pstk_error *err)
 {
     *walk = (struct walk){.scan = scan, .mds = scan->own, .err = err, .file = {.fd = -1}};
@@ -172,13 +172,14 @@ static int read_sample(struct walk *walk, uint64_t i, struct sample *sample)
     return fail_at(walk, i, sample->begin, why);
 }
 
-/* Bytes of a sample's value in column c. */
+/* Return the bytes of a sample's value in column c. */
 static uint64_t size_of(const struct sample *sample, uint32_t c)
 {
     return sample->offsets.begin[c + 1] - sample->offsets.begin[c];
 }
 
-/* Bytes from the begin of a value, at most `most`, in *n. NULL: <0 is in *r. */
+/* Return the first bytes of a value, and set *n to their number, at most `most`. NULL: *r is the
+ * error. */
 static const uint8_t *look_at_value(struct walk *walk, const struct sample *sample, uint32_t c,
                                     uint64_t most, uint64_t *n, int *r)
 {
@@ -196,7 +197,7 @@ static int is_wanted(const struct pstk_foreign *wanted, const char *name)
     return 0;
 }
 
-/* Why a data set without a field that can be read is refused. */
+/* Refuse a data set without a readable field. */
 static int fail_fields(const struct walk *walk)
 {
     return pstk__fail(walk->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -237,13 +238,13 @@ int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
         r = fail_fields(&walk);
     walk_close(&walk);
     if (r < 0)
-        found->n_fields = 0; /* of a sample alone that is damaged */
+        found->n_fields = 0; /* only this sample is damaged */
     return r;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Add a value to what is known of its field. */
+/* Add a value to the statistics of its field. */
 static int add_value(struct walk *walk, const struct sample *sample, uint32_t c,
                      struct pstk__index_field *field)
 {
@@ -296,7 +297,7 @@ static int add_sample(struct walk *walk, const struct sample *sample, struct pst
     return r;
 }
 
-/* Report what was done up to byte `at`. */
+/* Report the progress up to byte `at`. */
 static int report(struct walk *walk, uint64_t at, uint64_t least)
 {
     if (!walk->scan->progress || at - walk->reported < least)

@@ -6,8 +6,8 @@
 #include "format/indexed.h"
 #include "format/mds/index_json.h"
 
-/* Numbers of a row: where the sample begins, its bytes, and those of its values in each column of
- * variable size. */
+/* Columns of a row: the begin of the sample, its bytes, and the bytes of its value in each column
+ * of variable size. */
 enum { PSTK__MDS_BEGIN = 0, PSTK__MDS_SIZE = 1, PSTK__MDS_SIZES = 2 };
 
 /* The functions of a pstk__scanner, whose own is a struct pstk__mds. */

@@ -18,7 +18,7 @@ static uint64_t hash_of(const char *name, uint64_t size)
     return pstk__mix64(hash);
 }
 
-/* The slot of a name, or the free one where it belongs. There are slots, and a free one. */
+/* Return the slot of a name, or the free one for it. A free slot must exist. */
 static uint64_t slot_of(const struct pstk__table_classes *classes, const char *name, uint64_t size)
 {
     uint64_t slot = hash_of(name, size) & (classes->n_slots - 1);

@@ -8,21 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns that may have the paths, the first that there is: file_name is that of Hugging Face's
+/* Names of the column of paths, in order of preference: file_name is that of Hugging Face's
  * imagefolder. bindings/python/penstock/tables.py finds paths and names fields of Parquet in the
  * same way: change both. */
 static const char *const path_keys[] = {"file_name", "path", "filename", "file", "image"};
 
-/* What the first rows have of each column. */
+/* The statistics of each column in the first rows. */
 struct sample {
     enum pstk__cell_class class[PSTK__TABLE_MAX_CELLS];
-    uint64_t n_in[PSTK__TABLE_MAX_CELLS]; /* rows with it */
+    uint64_t n_in[PSTK__TABLE_MAX_CELLS]; /* rows that have the column */
     uint64_t n_rows;
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Write a field's name: that of the column, with _ in place of what names of fields cannot have. */
+/* Write the name of a field: that of the column, with _ for each character that fields cannot have.
+ */
 static void name_field(struct pstk__table_column *column, uint32_t number)
 {
     size_t n = strlen(column->key);
@@ -83,7 +84,7 @@ static int read_header(struct pstk__table_columns *columns, struct pstk__table_f
     return r;
 }
 
-/* Write the names of all columns, as many as fit. */
+/* Write the names of as many columns as fit. */
 static void list_columns(const struct pstk__table_columns *columns, char text[200])
 {
     size_t used = 0;
@@ -95,7 +96,7 @@ static void list_columns(const struct pstk__table_columns *columns, char text[20
     }
 }
 
-/* Fail: the table lists no images. */
+/* Fail because the table lists no images. */
 static int fail_path(const struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
     const struct pstk__table_kind *kind = file->kind;
@@ -130,8 +131,8 @@ static int find_path(struct pstk__table_columns *columns, struct pstk__table_fil
     return fail_path(columns, file);
 }
 
-/* Give columns other names than those of the fields that every table has. A _ at the end may be
- * that of another column, which is refused: nobody could say which one has the name. */
+/* Rename columns that have the names of fields in every table, by a _ at the end. A column that has
+ * this name already is refused: the two could not be distinguished. */
 static int part_names(struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
     char shown[64], other[64];
@@ -173,7 +174,7 @@ static int sample_row(struct pstk__table_columns *columns, struct pstk__table_fi
             if (r < 0)
                 return r;
         } else if (at >= columns->n) {
-            return 0; /* a wrong row: for the scan to report */
+            return 0; /* the scan reports a wrong row */
         }
         sample->class[at] = pstk__cell_class_join(sample->class[at], pstk__cell_class(cell));
         sample->n_in[at]++;
@@ -253,7 +254,7 @@ static int retype_all(struct pstk__table_columns *columns, struct pstk__table_fi
         char names[200];
         uint32_t k = 0;
         if (strcmp(wanted->name, "image") == 0 || strcmp(wanted->name, "path") == 0)
-            continue; /* open.c knows them */
+            continue; /* open.c handles these */
         while (k < columns->n &&
                (k == columns->path || strcmp(columns->of[k].name, wanted->name) != 0))
             k++;
@@ -301,7 +302,8 @@ int pstk__table_columns_find(struct pstk__table_columns *columns, struct pstk__t
     int r = file->kind->has_header ? read_header(columns, file) : 0;
     columns->at = file->reader.at;
     columns->line = file->line;
-    if (r == 0 && file->kind->has_header) /* before the rows: what is no table has no good ones */
+    if (r == 0 && file->kind->has_header) /* before the rows, because a file that is no table has
+                                             wrong ones */
         r = find_path(columns, file);
     if (r == 0)
         r = read_sample(columns, file, sample);
@@ -330,7 +332,7 @@ static int match_keys(const struct pstk__table_columns *columns, struct pstk__ta
         of[i] = columns->of[i].reading == PSTK__READ_JSON || columns->of[i].may_lack ? &null : NULL;
     for (uint32_t i = 0; i < file->row.n_cells; i++) {
         const struct pstk__cell *cell = &file->row.cells[i];
-        uint32_t k = i; /* rows mostly have one order */
+        uint32_t k = i; /* rows mostly have the same order */
         if (k >= columns->n || strncmp(columns->of[k].key, cell->key, cell->key_size) != 0 ||
             columns->of[k].key[cell->key_size] != 0)
             k = find_key(columns, cell->key, cell->key_size);

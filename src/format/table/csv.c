@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CSV as RFC 4180 has it, with LF or CR LF at the end of a line. A quote inside a value that does
- * not begin with one is a character, as every reader has it.
+ * CSV as in RFC 4180, with LF or CR LF at the end of a line. A quote inside a value that does not
+ * begin with one is a character, as in every reader.
  */
 #include "format/table/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Parsing a row. */
+/* The parsing of a row. */
 struct parse {
     const char *bytes;
     uint64_t size, at;
     int is_end;
     char delimiter;
-    char *room; /* what is left of it */
+    char *room; /* rest of the room */
     struct pstk__table_row *row;
 };
 
@@ -37,7 +37,7 @@ static int take_quoted(struct parse *parse, struct pstk__cell *cell)
 {
     const uint64_t begin = parse->at++;
     uint64_t from = parse->at;
-    int is_whole = 1; /* no quote in it */
+    int is_whole = 1; /* 1: it contains no quote */
     char *to = parse->room;
     for (;; parse->at++) {
         if (parse->at == parse->size)
@@ -83,7 +83,7 @@ static int take_bare(struct parse *parse, struct pstk__cell *cell)
     return DONE;
 }
 
-/* Take what follows a value. *is_last: the row ends here. */
+/* Take the end of a value. *is_last: the row ends here. */
 static int take_end(struct parse *parse, int *is_last)
 {
     *is_last = parse->at == parse->size;
@@ -94,7 +94,9 @@ static int take_end(struct parse *parse, int *is_last)
         return MORE;
     const int is_pair =
         c == '\r' && parse->at + 1 < parse->size && parse->bytes[parse->at + 1] == '\n';
-    const int is_cut = c == '\r' && parse->at + 1 == parse->size; /* of a pair, at the end */
+    const int is_cut =
+        c == '\r' &&
+        parse->at + 1 == parse->size; /* the pair CR LF may be cut at the end of the bytes */
     *is_last = c == '\n' || is_pair || is_cut;
     if (*is_last || c == parse->delimiter) {
         parse->at += 1 + (is_pair != 0);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pass over UTF-8's mark of the byte order; refuse UTF-16. */
+/* Skip UTF-8's byte order mark; refuse UTF-16. */
 static int skip_mark(struct pstk__table_file *file)
 {
     const int64_t n = pstk__file_reader_fill(&file->reader, 3);
@@ -69,7 +69,7 @@ int pstk__table_file_fail(struct pstk__table_file *file, uint64_t at, const char
     return pstk__fail_at(file->err, PSTK_EBADMSG, file->scan.name, PSTK_NONE, file->row_at + at, 1);
 }
 
-/* Have room for the text of so many bytes. */
+/* Make room for text of `size` bytes. */
 static int make_room(struct pstk__table_file *file, uint64_t size)
 {
     if (size <= file->room_size)

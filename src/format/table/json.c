@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON lines: a JSON object (RFC 8259) on each line, where a number may also be NaN, Infinity or
- * -Infinity, as Python's json module writes and reads them. Lists and objects in it are checked by
- * the JSON library, everything else here.
+ * JSON lines: a JSON object (RFC 8259) on each line, in which a number may also be NaN, Infinity or
+ * -Infinity, as Python's json module writes and reads them. The JSON library checks lists and
+ * objects in it; this file checks everything else.
  */
 #include "base/json_piece.h"
 #include "base/utf8.h"
@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_NESTED 100000 /* values in one list or object: the library makes a tree of it */
+#define MAX_NESTED                                                                                 \
+    100000 /* max values in one list or object, because the library makes a tree of it */
 
 static int wrong(struct pstk__table_row *row, uint64_t at, const char *what)
 {
@@ -63,8 +64,8 @@ static char *put_utf8(char *to, int32_t point)
     return to;
 }
 
-/* Take the digits after \u, and those of the second half of a pair. *to moves on. After them; NULL:
- * they are no character. */
+/* Write the character of the digits after \u, and of the second half of a pair, and move *to past
+ * it. Returns the end of the digits; NULL: they are no character. */
 static const char *take_point(const char *at, const char *end, char **to)
 {
     int32_t point = read_hex(at, end);
@@ -84,8 +85,8 @@ static const char *take_point(const char *at, const char *end, char **to)
     return at;
 }
 
-/* Unescape the characters between two quotes, which take no more bytes so. NULL: they are no JSON
- * string; else the end of what was written. */
+/* Unescape the characters between two quotes, which never takes more bytes. Returns the end of the
+ * output; NULL: they are no JSON string. */
 static char *unescape(const char *at, const char *end, char *to)
 {
     static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
@@ -106,7 +107,7 @@ static char *unescape(const char *at, const char *end, char *to)
     return to;
 }
 
-/* Read the string in quotes that the piece is. *room moves on. 0, or -1. */
+/* Read the string in quotes that is the piece, and move *room past it. 0, or -1. */
 static int read_string(const struct pstk__json_piece *piece, char **room, const char **text,
                        uint64_t *size)
 {
@@ -153,7 +154,7 @@ static int is_number(const char *at, const char *end)
     return at == end;
 }
 
-/* Return the bytes of the number that is not finite at `at`; 0: there is none. */
+/* Return the bytes of a number that is not finite at `at`; 0: there is none. */
 static size_t not_finite(const char *at, const char *end)
 {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
@@ -168,7 +169,7 @@ static int is_word(const struct pstk__json_piece *piece, const char *word)
     return piece->size == strlen(word) && memcmp(piece->at, word, piece->size) == 0;
 }
 
-/* Copy the text at `at`, in quotes, with another character where it has \u0000; after it. */
+/* Copy the text at `at`, in quotes, with another character for each \u0000. Returns its end. */
 static const char *copy_text(const char *at, const char *end, char **to)
 {
     *(*to)++ = *at++;
@@ -185,7 +186,8 @@ static const char *copy_text(const char *at, const char *end, char **to)
     return at;
 }
 
-/* Copy the number at `at`, or 0 in its place; what is no number stays. After it. */
+/* Copy the number at `at`, or 0 in its place; text that is no number is copied unchanged. Returns
+ * its end. */
 static const char *copy_number(const char *at, const char *end, char **to)
 {
     const char *after = at;
@@ -198,8 +200,8 @@ static const char *copy_number(const char *at, const char *end, char **to)
     return after;
 }
 
-/* Copy [] in the place of a number that is not finite, which `n` bytes name: no neighbour turns []
- * into another value. After it. */
+/* Copy [] in place of a number that is not finite, which `n` bytes name: no neighbour turns [] into
+ * another value. Returns its end. */
 static const char *copy_not_finite(const char *at, size_t n, char **to)
 {
     *(*to)++ = '[';
@@ -207,8 +209,8 @@ static const char *copy_not_finite(const char *at, size_t n, char **to)
     return at + n;
 }
 
-/* Is a list or object JSON? The library refuses numbers and characters that C has no type for: they
- * are looked at here. `room` has as many bytes. */
+/* 1: a list or object is JSON. The library refuses numbers and characters that C has no type for,
+ * so this function checks them itself. `room` has as many bytes as the piece. */
 static int is_json(const struct pstk__json_piece *piece, char *room)
 {
     const char *at = piece->at, *end = at + piece->size;
@@ -230,7 +232,7 @@ static int is_json(const struct pstk__json_piece *piece, char *room)
     return value != NULL;
 }
 
-/* Find what a value is. 0, or -1 with row->wrong. */
+/* Find the kind of a value. 0, or -1 with row->wrong. */
 static int read_value(struct pstk__table_row *row, const struct pstk__json_piece *piece,
                       char **room, struct pstk__cell *cell)
 {

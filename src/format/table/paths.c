@@ -93,14 +93,14 @@ int pstk__table_paths_of(struct pstk__table_paths *paths, const struct pstk__ope
     return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", paths->root) : 0;
 }
 
-/* What follows the folder in an absolute path; NULL: the path is not below it. */
+/* Return the part of an absolute path after the folder; NULL: the path is not below it. */
 static const char *below(const char *folder, const char *path)
 {
     const size_t n = strlen(folder);
     if (strncmp(path, folder, n) != 0)
         return NULL;
     path += n;
-    if (n > 1 && *path != '/') /* a folder / ends with its own */
+    if (n > 1 && *path != '/') /* the folder / ends with its own slash */
         return NULL;
     return path + strspn(path, "/");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * paths: where a table lies, and its images. A table is a file that the caller names, or the
- * metadata.csv or metadata.jsonl of a folder, as Hugging Face's imagefolder has it.
+ * paths: the positions of a table and its images. A table is a file that the caller names, or the
+ * metadata.csv or metadata.jsonl of a folder, as in Hugging Face's imagefolder.
  */
 #ifndef PSTK_TABLE_PATHS_H
 #define PSTK_TABLE_PATHS_H
@@ -11,14 +11,14 @@
 #include <limits.h>
 
 struct pstk__table_paths {
-    char table[PATH_MAX];  /* its file */
-    char folder[PATH_MAX]; /* where that lies */
-    char root[PATH_MAX];   /* paths are below it */
-    char real[PATH_MAX];   /* the absolute path of that, for absolute paths in the table */
+    char table[PATH_MAX];  /* file of the table */
+    char folder[PATH_MAX]; /* folder of that file */
+    char root[PATH_MAX];   /* folder that paths are below */
+    char real[PATH_MAX];   /* absolute path of root, for absolute paths in the table */
 };
 
 /* Fail with EINVAL if a folder that can be read as a data set has a metadata.parquet, which the
- * Python package reads in its place: the same folder would have other samples and labels here. */
+ * Python package reads instead: there, the folder has other samples and labels. */
 int pstk__table_refuse_parquet(const struct pstk__store *store, const char *folder,
                                struct pstk_error *err);
 /* 1: there is a table at the path, in *table; 0: there is none. EINVAL: there are two. */
@@ -27,12 +27,12 @@ int pstk__table_find(const struct pstk__store *store, const char *path, char tab
 /* Fill *paths for a table that was found. */
 int pstk__table_paths_of(struct pstk__table_paths *paths, const struct pstk__opening *opening,
                          const char table[PATH_MAX], struct pstk_error *err);
-/* Write the path of an image below the root, of `size` bytes in the table, to path, which has
- * PSTK__VALUES_MAX_PATH bytes. Returns NULL, or what is wrong with it; static storage. */
+/* Write the path below the root of an image, given as `size` bytes in the table, to path, which has
+ * PSTK__VALUES_MAX_PATH bytes. Returns NULL, or the reason of a failure, static storage. */
 const char *pstk__table_image_path(const struct pstk__table_paths *paths, const char *from,
                                    uint64_t size, char *path);
-/* What keeps such a path from naming a file on this system, as a phrase with its way out; NULL:
- * nothing that can be seen. Static storage. */
+/* Return why such a path cannot name a file on this system, as a phrase with advice; NULL: no
+ * reason is visible. Static storage. */
 const char *pstk__table_path_flaw(const char *path);
 
 #endif

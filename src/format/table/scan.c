@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 3           /* of what a scan finds: an index of another version is built again */
-#define PART (4u << 20)     /* bytes of the table */
+#define VERSION 3 /* version of a scan's results: an index of another version is built again */
+#define PART (4u << 20)     /* bytes of a part of the table */
 #define PROGRESS (1u << 18) /* bytes between two reports */
 #define MAX_IMAGE 0xffffffffu
-#define MIN_MORE 256 /* bytes */
+#define MIN_MORE 256 /* min bytes of room for a row's columns */
 
 /* A run of rows. */
 struct part {
@@ -34,39 +34,39 @@ struct part {
 
 /* The first label of a kind, for messages. */
 struct label {
-    uint64_t line; /* 0: there was none */
+    uint64_t line; /* 0: there is none */
     uint64_t size;
     char shown[64];
 };
 
-/* What the index of a table is made of. */
+/* The input of the index of a table. */
 struct work {
     const struct pstk__opening *opening;
     const struct pstk__table_paths *paths;
-    struct pstk__store_entry table; /* as it was when the index was asked for */
+    struct pstk__store_entry table; /* the table when the index was requested */
     struct pstk__table_columns columns;
     struct pstk__table_classes classes; /* owned */
-    struct label first_labels[2];       /* a name, a number: CSV has no quotes that part them */
-    struct label digits[2];             /* the first one of digits, and one of another length */
-    struct part *parts;                 /* owned; n_parts, and where the last one ends */
+    struct label first_labels[2]; /* a name, a number: CSV has no quotes that distinguish them */
+    struct label digits[2];       /* the first label of digits, and one of another length */
+    struct part *parts;           /* owned; n_parts, and the end of the last one */
     uint64_t n_parts, max_parts;
-    uint32_t fields[PSTK__TABLE_MAX_CELLS]; /* of the columns, by number */
-    struct pstk__index_build *build;     /* borrowed, while it is built: n_done bytes of the table,
-                                          * which is read twice, n_joined samples */
-    uint64_t n_missing;                  /* of these */
-    char missing[PSTK__VALUES_MAX_PATH]; /* the first of them, below the root */
+    uint32_t fields[PSTK__TABLE_MAX_CELLS]; /* field of each column, by number */
+    struct pstk__index_build *build; /* borrowed during the build: n_done bytes of the table, which
+                                        is read twice, n_joined samples */
+    uint64_t n_missing;              /* samples whose images are missing */
+    char missing[PSTK__VALUES_MAX_PATH]; /* path of the first missing image, below the root */
 };
 
-/* What a job leaves: the rows of a part. */
+/* The result of a job: the rows of a part. */
 struct result {
     struct pstk__index_rows rows; /* owned */
     struct pstk__index_field sums[PSTK_MAX_FIELDS];
     uint64_t digest[2];
-    uint64_t most;  /* bytes of a sample's values */
+    uint64_t most;  /* bytes of the largest sample's values */
     uint64_t odd;   /* 1: a path is not UTF-8 */
-    uint64_t bytes; /* of images */
+    uint64_t bytes; /* bytes of the images */
     uint64_t n_missing;
-    char missing[PSTK__VALUES_MAX_PATH]; /* the first of them, below the root */
+    char missing[PSTK__VALUES_MAX_PATH]; /* path of the first missing image, below the root */
 };
 
 static int fail_memory(const struct work *work, struct pstk_error *err)
@@ -83,7 +83,7 @@ static int fail_changed(const struct work *work, struct pstk_error *err)
 
 /* ---- first reading: parts and classes -------------------------------------------------------- */
 
-/* How many bytes are read in all is known. */
+/* Report progress of a known total of bytes. */
 static int add_progress(void *user, uint64_t n)
 {
     const struct work *work = user;
@@ -131,7 +131,7 @@ static int check_digits(const struct work *work, struct pstk_error *err)
         work->paths->table, other->line, other->shown, first->line, first->shown);
 }
 
-/* Whether blanks stand around a number. */
+/* 1: a number has blanks around it. */
 static int is_blank_number(const struct pstk__cell *cell)
 {
     struct pstk__cell inner = *cell;
@@ -144,8 +144,8 @@ static int is_blank_number(const struct pstk__cell *cell)
     return inner.size < cell->size && pstk__cell_is_number(&inner);
 }
 
-/* Refuse names among numbers: as classes, all numbers would get other ones. Digits with zeros
- * before them are both. */
+/* Refuse names among numbers: as classes, all numbers would get other ones. Digits with leading
+ * zeros count as both. */
 static int check_label(struct work *work, struct pstk__table_file *file,
                        const struct pstk__cell *cell)
 {
@@ -179,7 +179,8 @@ static int check_label(struct work *work, struct pstk__table_file *file,
         other->shown);
 }
 
-/* Add the name that a row's label is. A row without one is for the second reading to report. */
+/* Add the name in a row's label. A row without one is left to the second reading, which reports it.
+ */
 static int add_class(struct work *work, struct pstk__table_file *file)
 {
     const struct pstk__table_column *label = &work->columns.of[work->columns.label];
@@ -210,7 +211,7 @@ static int add_class(struct work *work, struct pstk__table_file *file)
     return r < 0 ? fail_memory(work, work->build->err) : 0;
 }
 
-/* Find where parts begin, and the classes. */
+/* Find the begins of parts, and the classes. */
 static int survey(struct work *work, struct pstk__table_file *file)
 {
     const struct pstk__table_columns *columns = &work->columns;
@@ -247,14 +248,14 @@ static int survey(struct work *work, struct pstk__table_file *file)
 
 /* ---- second reading: a part is a job of the map --------------------------------------------- */
 
-/* What a thread of the map has. */
+/* The state of a thread of the map. */
 struct reader {
     const struct work *work;
     struct pstk__table_file file;
     locale_t locale;
-    uint8_t *more; /* owned; a row's columns: at least their CRC32C, which one without any has */
+    uint8_t *more; /* columns of a row, owned: at least their CRC32C, even without columns */
     uint64_t max_more, n_more;
-    char path[PSTK__VALUES_MAX_PATH]; /* of a row's image, below the root */
+    char path[PSTK__VALUES_MAX_PATH]; /* path of a row's image, below the root */
 };
 
 static void close_reader(void *state)
@@ -317,7 +318,7 @@ static void add_value(struct pstk__index_field *sum, uint64_t size)
     sum->max_plain = sum->max_size;
 }
 
-/* Find the number of a label's class. NULL, or what is wrong. */
+/* Find the number of a label's class. Returns NULL, or the reason of a failure. */
 static const char *read_class(const struct work *work, const struct pstk__cell *cell,
                               uint8_t room[8], char text[240])
 {
@@ -333,7 +334,7 @@ static const char *read_class(const struct work *work, const struct pstk__cell *
     return text;
 }
 
-/* Append the value of a column to the row's. */
+/* Append the value of a column to the row's columns. */
 static int read_column(struct reader *reader, struct result *result, uint32_t i,
                        const struct pstk__cell *cell)
 {
@@ -355,7 +356,7 @@ static int read_column(struct reader *reader, struct result *result, uint32_t i,
     return put_more(reader, data, size) < 0 ? fail_memory(work, reader->file.err) : 0;
 }
 
-/* Look at a row's image; what is missing has 0 bytes. */
+/* Describe a row's image; a missing one has 0 bytes. */
 static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
                          struct pstk__store_entry *entry)
 {
@@ -382,7 +383,7 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
                                  "%s has 4 GiB or more; an image must have less", shown);
 }
 
-/* Append the row that was read last. */
+/* Append the last row read. */
 static int add_row(struct reader *reader, struct result *result)
 {
     const struct work *work = reader->work;
@@ -499,7 +500,7 @@ static void join_part(void *user, const void *from)
         memcpy(work->missing, result->missing, sizeof work->missing);
     work->n_missing += result->n_missing;
     if (build->code == 0 &&
-        build->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
+        build->n_joined >= UINT32_MAX - 1) /* each sample is a file, and the index is one more */
         build->code = pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                                  "%s has more than 2^32 rows: part it into several tables",
                                  work->paths->table);
@@ -540,7 +541,8 @@ static void set_field(struct pstk__index_field *field, const struct pstk__table_
     }
 }
 
-/* image, label if there is one, path, the other columns: as a folder has them. */
+/* Begin the fields in the order of a folder's: image, label if there is one, path, the other
+ * columns. */
 static void begin_fields(struct work *work, struct pstk__inferred_schema *found)
 {
     const struct pstk__table_columns *columns = &work->columns;
@@ -565,7 +567,7 @@ static void begin_fields(struct work *work, struct pstk__inferred_schema *found)
         }
 }
 
-/* As it was when the index was asked for? */
+/* Check that the table is as it was when the index was requested. */
 static int check_table(const struct work *work, const struct pstk__file *file,
                        struct pstk_error *err)
 {
@@ -597,12 +599,12 @@ static int read_table(struct work *work, struct pstk__table_file *file, struct p
     return r < 0 ? r : check_table(work, &file->reader.file, err);
 }
 
-/* Fail: the table has n images, and none of them exists. */
+/* Fail because the table has n images, and none of them exists. */
 static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *err)
 {
     const char *wrong = pstk__table_path_flaw(work->missing);
     const char *way_out = "give the folder that they are below (root_path)";
-    char shown[160]; /* so that the way out is in the message, too */
+    char shown[160]; /* short, so that the advice fits the message, too */
     pstk__folder_show(work->missing, shown, sizeof shown);
     const char *at = work->missing;
     while (*at && (uint8_t)*at < 0x80)
@@ -630,7 +632,7 @@ static int finish(const struct work *work, struct pstk__index_build *build)
     return 0;
 }
 
-/* The work of store/index/location.h. */
+/* The build callback of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
@@ -654,7 +656,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The work of store/index/location.h: is the table as it was? */
+/* The differs callback of store/index/location.h: returns why the table differs from the index. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -666,7 +668,7 @@ static const char *differs(void *user, const struct pstk__index *index)
                : "the table was changed";
 }
 
-/* What the index depends on, except the table's size and time: its name, the root folder that was
+/* Digest all that the index depends on, except the table's size and time: its name, the root folder
  * given, and the types. */
 static void digest_key(const struct work *work, uint64_t key[2])
 {
@@ -689,8 +691,8 @@ static void digest_key(const struct work *work, uint64_t key[2])
     }
 }
 
-/* The index lies next to the folder of the table: inside it, its own folder could be taken for an
- * empty class. */
+/* Set the position of the index, next to the folder of the table: inside it, its own folder could
+ * be taken for an empty class. */
 static int location_of(const struct work *work, char folder[PATH_MAX],
                        struct pstk__index_location *location, struct pstk_error *err)
 {

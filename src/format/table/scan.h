@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan: the index of a table of images. It has a part for each 4 MiB of the table: so many
- * rows are in memory at once for each thread that builds it.
+ * scan: the index of a table of images. It has a part for each 4 MiB of the table, whose rows are
+ * in memory at once for each thread that builds it.
  *
- * The table is read twice: first by one thread, which finds where parts begin, and the names of
- * classes; then part by part, by several, which look at the images.
+ * The table is read twice. First, one thread finds the begins of parts, and the names of classes.
+ * Then several threads read it part by part, and check the images.
  */
 #ifndef PSTK_TABLE_SCAN_H
 #define PSTK_TABLE_SCAN_H

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_NUMBER 511 /* bytes of a number's text */
+#define MAX_NUMBER 511 /* max bytes of a number's text */
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
@@ -24,7 +24,7 @@ const char *pstk__table_skip_digits(const char *at, const char *end)
     return at;
 }
 
-/* 1: a decimal integer of int64, written in the only way. */
+/* 1: a decimal integer of int64, in its only canonical form. */
 static int is_integer(const char *at, const char *end)
 {
     const int is_negative = at < end && *at == '-';
@@ -33,7 +33,7 @@ static int is_integer(const char *at, const char *end)
     if (at == end || end - at > 19 || (*at == '0' && end - at > 1) ||
         pstk__table_skip_digits(at, end) != end)
         return 0;
-    for (; at < end; at++) /* below 10^19 */
+    for (; at < end; at++) /* stays below 10^19 */
         number = number * 10 + (uint64_t)(*at - '0');
     return number <= (uint64_t)INT64_MAX + (uint64_t)is_negative;
 }
@@ -49,8 +49,8 @@ static int is_not_finite(const char *at, const char *end)
     return is_word(at, end, "nan") || is_word(at, end, "inf") || is_word(at, end, "infinity");
 }
 
-/* 1: digits with a point or an exponent, or a name of infinity or NaN. An integer that is none of
- * int64 is no float: it would lose digits. */
+/* 1: digits with a point or an exponent, or a name of infinity or NaN. An integer outside of int64
+ * is no float: it would lose digits. */
 static int is_float(const char *at, const char *end)
 {
     if (is_not_finite(at, end))
@@ -176,7 +176,7 @@ static void put_float(uint32_t dtype, double value, float single, uint8_t room[8
     pstk__put64(room, bits);
 }
 
-/* Infinity in these bits. */
+/* 1: the value is infinite in the column's dtype. */
 static int is_infinite(uint32_t dtype, double value, float single)
 {
     if (dtype == PSTK_F64)
@@ -193,7 +193,7 @@ struct decimal {
     long n, exponent;
 };
 
-/* Read a number that is finite and not 0; its point may be any character. */
+/* Read a number that is finite and not 0; its decimal point may be any character. */
 static void read_decimal(struct decimal *decimal, const char *text)
 {
     int has_point = 0;
@@ -213,8 +213,8 @@ static void read_decimal(struct decimal *decimal, const char *text)
         decimal->n--;
 }
 
-/* Is a number, without its sign, more (1) or less (-1) than the value that it was rounded to? The
- * value is one of float32: it has less than 120 digits. */
+/* Compare a number, without its sign, with the float32 to which it was rounded. Returns 1: more,
+ * -1: less, or 0: equal. The float32 has less than 120 digits. */
 static int compare_exactly(const char *number, float value)
 {
     char exact[160];
@@ -229,9 +229,9 @@ static int compare_exactly(const char *number, float value)
     return r ? (r > 0 ? 1 : -1) : (a.n > b.n) - (a.n < b.n);
 }
 
-/* The number, which strtod rounded to `value`, as a float32 that is rounded to odd: exact, or of
- * its two neighbours the one whose last bit is 1. Rounded again, to a half, it gives what rounding
- * the number once does: where `value` is in the middle between two halves, the digits decide. */
+/* Round a number to a float32 by "round to odd": exact, or the one of its two neighbours whose last
+ * bit is 1. strtod has rounded it to `value`. A second rounding, to a half, then gives the same as
+ * one rounding of the number: if `value` is in the middle between two halves, the digits decide. */
 static float round_to_odd(const char *number, double value)
 {
     float single = (float)value;
@@ -254,7 +254,7 @@ static const char *read_float(const struct pstk__table_column *column,
 {
     const char *begin = cell->text, *finish = begin + cell->size;
     char number[MAX_NUMBER + 1];
-    if (cell->kind == PSTK__CELL_NULL) { /* of a column whose type was given */
+    if (cell->kind == PSTK__CELL_NULL) { /* null in a column whose type was given */
         put_float(column->dtype, (double)NAN, NAN, room);
         return NULL;
     }
