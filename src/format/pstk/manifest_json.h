@@ -15,8 +15,9 @@
 #define PSTK__TAIL_BEFORE ",\"crc32c\":\""
 #define PSTK__TAIL_AFTER "\"}\n"
 
-#define PSTK__N_ENCODINGS (PSTK_ENCODING_PIXELS + 1) /* number of encodings that records may have  \
-                                                      */
+#define PSTK__N_ENCODINGS                                                                          \
+    (PSTK_ENCODING_PIXELS + 1) /* number of encodings that records may have                        \
+                                */
 #define PSTK__N_CODECS 3
 
 /* Parse a whole manifest into *m, whose old contents are overwritten; on failure it is empty. name:
