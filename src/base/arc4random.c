@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers under the names that glibc has from 2.36 on, for builds with -Dportable=true:
- * expat and the C++ runtime call them, which such a build links statically, and the systems that it
- * is for may have an older glibc. Hidden: the other libraries of a process have glibc's. */
+/* Define glibc 2.36's random functions for builds with -Dportable=true. Such a build links expat
+ * and the C++ runtime statically, and both call these functions; its target systems may have an
+ * older glibc. The symbols are hidden, because the other libraries of a process use glibc's. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 uint32_t arc4random(void);
 void arc4random_buf(void *to, size_t size);
 
-/* Fill `to` with bytes that nobody can guess. It cannot fail: without them it ends the process, as
- * glibc's does. */
+/* Fill `to` with unpredictable bytes. If the system provides none, it ends the process, as glibc's
+ * function does. */
 void arc4random_buf(void *to, size_t size)
 {
     uint8_t *bytes = to;

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #define ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
-/* Bytes after the mark that may be read: decoders in assembly read past the ends of rows. */
+/* Readable bytes after the mark: decoders in assembly read past the ends of rows. */
 #define SLACK 65536
 
-/* Under AddressSanitizer what is not allocated is poisoned, the slack up to the next alignment too,
- * so that a kernel that writes past its row is seen as it would be on the heap. */
+/* Under AddressSanitizer, unallocated bytes are poisoned, also the slack up to the next alignment.
+ * So it reports a kernel that writes past its row, as it would on the heap. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define HAS_ASAN 1
@@ -39,9 +39,9 @@ int pstk__arena_open(struct pstk__arena *a, size_t size)
     if (size > SIZE_MAX - page_size)
         return -ENOMEM;
     size = (size + page_size - 1) / page_size * page_size;
-    /* The size is what the largest image allowed may need, far above what most touch. NORESERVE
-     * alone does not keep it from being counted: a kernel with vm.overcommit_memory=2 ignores it.
-     */
+    /* The size is the need of the largest allowed image, far above what most images touch.
+     * NORESERVE alone does not keep it from being counted: a kernel with vm.overcommit_memory=2
+     * ignores it. */
     void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return -ENOMEM;
@@ -111,6 +111,7 @@ void pstk__arena_trim(struct pstk__arena *a, size_t keep)
     size_t begin = (keep + page_size - 1) / page_size * page_size;
     size_t end = (a->high + page_size - 1) / page_size * page_size;
     if (begin < end)
-        (void)madvise(a->base + begin, end - begin, MADV_DONTNEED); /* refused: they stay */
+        (void)madvise(a->base + begin, end - begin,
+                      MADV_DONTNEED); /* if the kernel refuses, they stay */
     a->high = a->used;
 }

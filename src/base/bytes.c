@@ -54,12 +54,13 @@ void pstk__bytes_text(struct pstk__bytes *bytes, const char *text)
 
 void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
 {
-    char text[200]; /* enough for most */
+    char text[200]; /* enough for most texts */
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
     const int n = vsnprintf(text, sizeof text, format, arguments);
-    char *room = n < 0 ? NULL : pstk__bytes_room(bytes, (uint64_t)n + 1); /* with the 0 */
+    char *room =
+        n < 0 ? NULL : pstk__bytes_room(bytes, (uint64_t)n + 1); /* with the terminating 0 */
     if (room && (size_t)n < sizeof text)
         memcpy(room, text, (size_t)n + 1);
     else if (room)

@@ -8,23 +8,23 @@
 
 #include <stdint.h>
 
-/* All zero is empty. */
+/* An all-zero struct is empty. */
 struct pstk__bytes {
     uint8_t *data; /* owned */
-    uint64_t size; /* written */
+    uint64_t size; /* bytes written */
     uint64_t capacity;
     int failed; /* 1: memory ran out since the last clear */
 };
 
-/* Forget what was written, and keep the memory. */
+/* Empty the buffer, and keep its memory. */
 void pstk__bytes_clear(struct pstk__bytes *bytes);
-/* Append room for `size` bytes, not zeroed; NULL: no memory. It moves at the next write. */
+/* Append room for `size` bytes, not zeroed; NULL: no memory. The next write may move it. */
 void *pstk__bytes_room(struct pstk__bytes *bytes, uint64_t size);
 /* Append a copy of `size` bytes. */
 void pstk__bytes_put(struct pstk__bytes *bytes, const void *data, uint64_t size);
-/* Append a text, without its 0. */
+/* Append a text, without its terminating 0. */
 void pstk__bytes_text(struct pstk__bytes *bytes, const char *text);
-/* Append in printf's form. */
+/* Append a text that is formatted as by printf. */
 void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Append a number. */

@@ -12,7 +12,7 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* m >> shift, to nearest, ties to even; 1 <= shift <= 31. */
+/* Return m >> shift, rounded to nearest, ties to even; 1 <= shift <= 31. */
 static uint32_t shift_even(uint32_t m, uint32_t shift)
 {
     const uint32_t below = m & ((1u << shift) - 1), half = 1u << (shift - 1);
@@ -62,8 +62,8 @@ float pstk__f32_from_f16(uint16_t half)
     return value;
 }
 
-/* A NaN made quiet, as hardware does where it converts: whether it does here is the compiler's
- * choice otherwise. */
+/* Return the value; a NaN becomes quiet, as in a conversion by hardware. Without this the compiler
+ * chooses whether it does. */
 static float quiet(float value)
 {
     uint32_t bits = bits_of(value);
@@ -77,7 +77,7 @@ static float quiet(float value)
 
 enum family { UNSIGNED, SIGNED, FLOATING };
 
-/* What a dtype can say: integers of `bits` magnitude bits, floats with `bits` significant bits. The
+/* The range of a dtype: integers of `bits` magnitude bits, floats with `bits` significant bits. The
  * exponents matter only between f16 and bf16, neither of which holds the other. */
 struct dtype_traits {
     enum family family;
@@ -147,7 +147,7 @@ static void write_float(void *out, uint32_t to, double value)
 void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from)
 {
     const uint32_t from_size = pstk_dtype_size(from), to_size = pstk_dtype_size(to);
-    if (from == to) { /* also: a NaN keeps its payload */
+    if (from == to) { /* early, so that a NaN keeps its payload */
         memcpy(out, in, from_size);
         return;
     }
@@ -169,7 +169,7 @@ void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* One loop for each pair that token streams ask for; the compiler makes vectors of it. */
+/* Each pair that token streams need has a loop of its own, which the compiler vectorises. */
 #define WIDEN(name, to_type, from_type)                                                            \
     static void name(void *out, const void *in, uint64_t n)                                        \
     {                                                                                              \
@@ -218,7 +218,7 @@ void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint6
         pstk__cast((uint8_t *)out + i * to_size, to, (const uint8_t *)in + i * from_size, from);
 }
 
-/* Cast one whole number. -1: the dtype lacks it. */
+/* Cast one whole number. -1: the dtype cannot represent it. */
 static int narrow(void *out, uint32_t to, const void *in, uint32_t from)
 {
     uint64_t value = 0, again = 0;
@@ -226,7 +226,8 @@ static int narrow(void *out, uint32_t to, const void *in, uint32_t from)
     pstk__cast(&value, wide, in, from);
     pstk__cast(out, to, in, from);
     pstk__cast(&again, wide, out, to);
-    /* The sign is lost, or found, where the same 64 bits are a negative number of one alone. */
+    /* The 64 bits alone do not show a change of sign: one dtype may read them as a negative number.
+     */
     return again == value && (traits[from].family == traits[to].family || value >> 63 == 0) ? 0
                                                                                             : -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: monotonic nanoseconds, and those of CPU time. */
+/* clock: monotonic time and CPU time in nanoseconds. */
 #ifndef PSTK_CLOCK_H
 #define PSTK_CLOCK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Static contexts, and the frame header without decoding: stable since zstd 1.4, but declared only
- * on request. */
+/* Static contexts, and reading a frame header without decoding: stable since zstd 1.4, but declared
+ * only on request. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "base/codec.h"
 
@@ -12,16 +12,16 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* The largest window of zstd's levels (to 22). Decoding goes straight into the whole output, so
- * that a window costs no memory; a frame that wants more, and more than its content, is not of our
- * making. */
+/* The largest window of zstd's levels (to 22). A frame is decoded straight into the whole output,
+ * so a window costs no memory. penstock writes no frame whose window exceeds both this and its
+ * content. */
 #define WINDOW_MAX (1ull << 27)
 
 /* ---- dictionaries ---------------------------------------------------------------------------- */
 
 struct pstk__dictionary {
     ZSTD_DDict *digest; /* owned; read-only, so any thread may use it */
-    uint32_t id;        /* the frames that need it carry this */
+    uint32_t id;        /* number that a frame names when it needs this dictionary */
 };
 
 int pstk__dictionary_open(struct pstk__dictionary **out, const void *data, uint64_t size,
@@ -89,7 +89,7 @@ int pstk__codec_known(uint32_t codec)
     return codec <= PSTK_CODEC_PLANES;
 }
 
-/* Check all that a frame states of itself, before any of it is decoded. */
+/* Check everything that a frame header states, before any of the frame is decoded. */
 static int check_frame(const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
                        uint64_t plain_size, struct pstk_error *err)
 {
@@ -182,8 +182,9 @@ struct pstk__encoder {
     ZSTD_CCtx *zstd; /* owned */
 };
 
-/* Level, and what makes a frame self-contained: its size and its dictionary's number. No checksum
- * of zstd's: records have their own, of the stored and of the plain bytes. */
+/* Set the level, and make frames self-contained: they state their size and their dictionary's
+ * number. They have no zstd checksum: records have checksums of the stored and of the plain bytes.
+ */
 static size_t set_up(ZSTD_CCtx *context, int level, const void *dictionary,
                      uint64_t dictionary_size)
 {
@@ -246,7 +247,7 @@ int64_t pstk__encoder_encode(struct pstk__encoder *encoder, const void *data, ui
     return (int64_t)n;
 }
 
-/* The prefix holds for the next frame alone. */
+/* zstd uses the prefix for the next frame only. */
 int64_t pstk__encoder_encode_prefixed(struct pstk__encoder *encoder, const void *prefix,
                                       uint64_t prefix_size, const void *data, uint64_t size,
                                       void *out, uint64_t out_size, struct pstk_error *err)

@@ -14,9 +14,9 @@
 
 #include <cpuid.h>
 
-/* Not among the names that every compiler's __builtin_cpu_supports knows. It works on AVX state,
- * whose support by the operating system the callers have asked for with avx2. Where the compiler's
- * table has it, asking it is 100 times as fast as cpuid, which a virtual machine emulates. */
+/* Not every compiler's __builtin_cpu_supports knows F16C. It needs AVX state; the callers have
+ * checked with avx2 that the operating system supports it. Where the compiler's table has F16C, the
+ * table is 100 times as fast as cpuid, which a virtual machine emulates. */
 static int has_f16c(void)
 {
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
@@ -53,7 +53,7 @@ int pstk__cpu_has_crc32(void)
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
 }
 
-/* The brand string: 48 bytes in three leaves. */
+/* Read the brand string: 48 bytes in three leaves. */
 static int brand(char text[49])
 {
     unsigned words[12];
@@ -82,8 +82,8 @@ int pstk__cpu_has_crc32(void)
     return (getauxval(AT_HWCAP) & wanted) == wanted;
 }
 
-/* Linux knows these CPUs by numbers alone: those that /proc/cpuinfo prints, of the register that it
- * reads in their place. */
+/* Linux knows these CPUs by numbers only. Print those that /proc/cpuinfo prints, read from the
+ * register that Linux emulates. */
 static int brand(char text[49])
 {
     uint64_t midr;

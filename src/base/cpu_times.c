@@ -11,23 +11,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REST 50             /* times as long as asking the system took, the answer is repeated */
-#define MAX_REST 100000000u /* ns; for a thread that was stopped while it asked */
+#define REST 50 /* an answer is repeated for this many times its cost */
+#define MAX_REST                                                                                   \
+    100000000u /* ns; bounds the wait after a reading during which the thread was preempted */
 
 struct pstk__cpu_thread {
-    pid_t id; /* 0: a free place */
+    pid_t id; /* 0: the entry is free */
     clockid_t clock;
-    struct pstk__cpu_time used; /* the last that the system said; it never shrinks */
+    struct pstk__cpu_time used; /* newest answer of the system; it never shrinks */
 };
 
 struct pstk__cpu_times {
     pthread_mutex_t lock;
-    struct pstk__cpu_time ended; /* of threads that left */
-    struct pstk__cpu_time begin; /* before pstk__cpu_times_begin: does not count */
-    struct pstk__cpu_time last;  /* that pstk__cpu_times_read said */
-    uint64_t last_ns, cost_ns;   /* when that was, and how long it took; 0: not yet */
+    struct pstk__cpu_time ended; /* sum over the threads that left */
+    struct pstk__cpu_time begin; /* used before pstk__cpu_times_begin, not counted */
+    struct pstk__cpu_time last;  /* newest answer of pstk__cpu_times_read */
+    uint64_t last_ns, cost_ns;   /* time of that answer, and how long it took; 0: none yet */
     uint32_t capacity;
-    uint32_t n_places; /* that threads ever had: the first ones */
+    uint32_t n_places; /* entries of threads[] ever used, from the first on */
     struct pstk__cpu_thread threads[];
 };
 
@@ -51,8 +52,8 @@ void pstk__cpu_times_close(struct pstk__cpu_times *times)
     free(times);
 }
 
-/* The time that a thread of this process waited for a core: schedstat has its time on a core, its
- * time of waiting for one, and how often it ran. */
+/* Return the time that a thread of this process waited for a core. schedstat holds its time on a
+ * core, its time of waiting for one, and how often it ran. */
 static uint64_t core_wait_of(pid_t id)
 {
     char path[64], text[96], *end;
@@ -69,7 +70,8 @@ static uint64_t core_wait_of(pid_t id)
     return strtoull(end, NULL, 10);
 }
 
-/* Where the system does not answer, as without a free descriptor, the last answer stays. */
+/* Add the thread's times. If the system does not answer, for example without a free descriptor, the
+ * last answer stays. */
 static void add_thread(struct pstk__cpu_time *to, struct pstk__cpu_thread *thread)
 {
     struct timespec time;
@@ -82,7 +84,8 @@ static void add_thread(struct pstk__cpu_time *to, struct pstk__cpu_thread *threa
     to->core_wait_ns += thread->used.core_wait_ns;
 }
 
-/* With the lock: the place of a thread, or, for the number 0, a free one; NULL: there is none. */
+/* Find the entry of a thread, or, for the number 0, a free one; NULL: there is none. The caller
+ * holds the lock. */
 static struct pstk__cpu_thread *find(struct pstk__cpu_times *times, pid_t id)
 {
     for (uint32_t i = 0; i < times->n_places; i++)
@@ -118,7 +121,7 @@ void pstk__cpu_times_leave(struct pstk__cpu_times *times)
     pthread_mutex_unlock(&times->lock);
 }
 
-/* With the lock. */
+/* Sum the times of all threads that joined. The caller holds the lock. */
 static struct pstk__cpu_time sum_of(struct pstk__cpu_times *times)
 {
     struct pstk__cpu_time sum = times->ended;

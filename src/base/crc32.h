@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tables; 8 KiB, the caller's. */
+/* The tables, 8 KiB, owned by the caller. */
 struct pstk__crc32 {
     uint32_t tables[8][256]; /* [k][b] = b x^(8 + 8 k) mod P, reflected */
 };

@@ -81,7 +81,7 @@ TARGET INLINE uint64_t add_64(uint64_t crc, uint64_t value)
     return _mm_crc32_u64(crc, value);
 }
 
-/* a_1 times b_1 plus a_2 times b_2, without carries. All have 32 bits. */
+/* Return a_1 b_1 + a_2 b_2, carry-less. All factors have 32 bits. */
 TARGET INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32_t b_2)
 {
     __m128i p_1 =
@@ -98,8 +98,8 @@ TARGET INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32
 #define HAS_INSTRUCTION
 #define TARGET
 
-/* In assembly: gcc and clang name the extensions differently, and older clang has the intrinsics
- * only in files that need the extension as a whole. */
+/* These are in assembly: gcc and clang name the extensions differently, and older clang has the
+ * intrinsics only in files that need the extension as a whole. */
 #define ADD(bits, word, instruction, wide)                                                         \
     INLINE word add_##bits(word crc, uint##bits##_t value)                                         \
     {                                                                                              \
@@ -124,7 +124,7 @@ INLINE uint64x2_t product(uint64_t a, uint32_t b)
     return out;
 }
 
-/* a_1 times b_1 plus a_2 times b_2, without carries. All have 32 bits. */
+/* Return a_1 b_1 + a_2 b_2, carry-less. All factors have 32 bits. */
 INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32_t b_2)
 {
     return vgetq_lane_u64(veorq_u64(product(a_1, b_1), product(a_2, b_2)), 0);
@@ -134,7 +134,7 @@ INLINE uint64_t products(uint64_t a_1, uint32_t b_1, uint64_t a_2, uint32_t b_2)
 
 #if defined(HAS_INSTRUCTION)
 
-/* powers[j] = x^(64 j - 33) mod P, reflected: see combine. */
+/* powers[j] = x^(64 j - 33) mod P, reflected; combine uses it. */
 static const uint32_t powers[257] = {
     0x00000000, 0x00000001, 0x493C7D27, 0xF20C0DFE, 0xBA4FC28E, 0x3DA6D0CB, 0xDDC0152B, 0x1C291D04,
     0x9E4ADDF8, 0x740EEF02, 0x39D3B296, 0x083A6EEC, 0x0715CE53, 0xC49F4F67, 0x47DB8317, 0x2AD91C30,
@@ -171,7 +171,7 @@ static const uint32_t powers[257] = {
     0xA51B6135,
 };
 
-/* Words of one of the three streams: the longest for which `powers` has twice its length. */
+/* Maximum words of each of the three streams: `powers` has an entry for twice that length. */
 #define MAX_WORDS 128
 /* Below this many bytes one stream is as fast as three and their combination. */
 #define MIN_THREE 72
@@ -183,7 +183,8 @@ INLINE uint64_t load_word(const uint8_t *p)
     return word;
 }
 
-/* Store a word to `to + at`, if this is a copy. `to` is constant NULL there: no branch is left. */
+/* Store a word to `to + at`, unless `to` is NULL. Callers that do not copy pass a constant NULL, so
+ * no branch is left. */
 INLINE void store_word(uint8_t *to, size_t at, uint64_t word)
 {
     if (to)
@@ -191,7 +192,7 @@ INLINE void store_word(uint8_t *to, size_t at, uint64_t word)
 }
 
 /*
- * The state after three streams of n words end to end: a x^(128 n) + b x^(64 n) + c mod P.
+ * Return the state after three streams of n words end to end: a x^(128 n) + b x^(64 n) + c mod P.
  * The carry-less product of two reflected 32-bit polynomials comes out multiplied by x, and the CRC
  * instruction multiplies by x^32 while it reduces; hence the 33 in `powers`.
  */
@@ -200,7 +201,8 @@ TARGET INLINE uint64_t combine(uint64_t a, uint64_t b, uint64_t c, size_t n)
     return add_64(0, products(a, powers[2 * n], b, powers[n])) ^ c;
 }
 
-/* The instruction takes a word a cycle but needs three for each: three streams keep it busy. */
+/* The instruction has a throughput of a word a cycle and a latency of three cycles: three streams
+ * keep it busy. */
 TARGET INLINE uint64_t three_streams(uint64_t crc, uint8_t *to, const uint8_t *p, size_t n)
 {
     uint64_t a = crc, b = 0, c = 0;
@@ -219,7 +221,8 @@ TARGET INLINE uint64_t three_streams(uint64_t crc, uint8_t *to, const uint8_t *p
     return combine(a, b, c, n);
 }
 
-/* The last 0..7 bytes: 4, 2 and 1, so that at most three instructions wait for each other. */
+/* Process the last 0..7 bytes as 4, 2 and 1, so that at most three instructions wait for each
+ * other. */
 TARGET INLINE uint64_t tail(uint64_t state, uint8_t *to, const uint8_t *p, size_t size)
 {
     uint32_t crc = (uint32_t)state;

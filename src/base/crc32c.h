@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continue `crc` (0 at the start) over size bytes. Picks the CPU's instruction by itself. */
+/* Continue `crc` (0 at the start) over size bytes, with the CPU's instruction where it has one. */
 uint32_t pstk__crc32c(uint32_t crc, const void *data, size_t size);
-/* The same, and copy the bytes to `to`, which may not overlap. */
+/* Continue `crc` and copy the bytes to `to`, which may not overlap. */
 uint32_t pstk__crc32c_copy(uint32_t crc, void *to, const void *data, size_t size);
-/* The reference: a table, no instruction. */
+/* Continue `crc` by a table, without the CPU's instruction: the reference. */
 uint32_t pstk__crc32c_c(uint32_t crc, const void *data, size_t size);
 
 #endif

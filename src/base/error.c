@@ -63,8 +63,9 @@ int pstk__error_is_listed(int code)
     }
 }
 
-/* May err be written? A caller that only zeroed the struct means the whole of it; any other size
- * below ours is not the size of any released header, so its contents cannot be trusted. */
+/* Return whether err may be written. A caller that only zeroed the struct means the whole of it;
+ * any other size below ours is not the size of any released header, so its contents cannot be
+ * trusted. */
 static int writable(struct pstk_error *err)
 {
     if (!err)
@@ -74,7 +75,7 @@ static int writable(struct pstk_error *err)
     return err->size >= sizeof *err;
 }
 
-/* Replace the contents of err by a failure without a place. */
+/* Replace the contents of err by a failure without a location. */
 static void write_failure(struct pstk_error *err, int code, int stage, int native,
                           const char *message)
 {
@@ -92,7 +93,7 @@ fail_with(struct pstk_error *err, int code, int native, int stage, const char *f
 {
     if (!writable(err))
         return code;
-    /* Formatted aside first: the arguments may point into err (a message that wraps another). */
+    /* Format into a copy first: the arguments may point into err (a message that wraps another). */
     char message[sizeof err->message];
     if (vsnprintf(message, sizeof message, fmt, args) < 0)
         message[0] = 0;
@@ -122,7 +123,7 @@ int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t val
                       (unsigned long long)value, text);
 }
 
-/* The result nearest to a native errno value. */
+/* Return the code nearest to a native errno value. */
 static int code_of_errno(int native)
 {
     switch (native) {
@@ -178,7 +179,7 @@ int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *
         suffix[0] = 0;
     size_t suffix_size = strlen(suffix) + 1; /* the terminating 0 included */
 
-    /* The suffix always has its place: a long path is cut before it. */
+    /* The suffix always fits: a long path is cut before it. */
     char message[sizeof err->message];
     size_t room = sizeof message - suffix_size + 1;
     va_list args;

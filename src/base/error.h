@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error: one line fails. Pure except for the caller's struct. */
+/* error: writes a failure in one line. Pure except for the caller's struct. */
 #ifndef PSTK_ERROR_H
 #define PSTK_ERROR_H
 
 #include <penstock/types.h>
 
 /*
- * Write code and message (printf format) into err, unless err is NULL; clear its places (shard,
+ * Write code and message (printf format) into err, unless err is NULL; clear its location (shard,
  * record, ...) first. Returns code, so that a function fails in one line.
  */
 int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...)
@@ -19,23 +19,24 @@ int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...
 int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t value,
                        const char *must_be, ...) __attribute__((format(printf, 4, 5)));
 
-/* 1: code is one of the list of errors. */
+/* Return 1 when the code is in the list of errors. */
 int pstk__error_is_listed(int code);
-/* pstk__fail for a native errno value (> 0): picks the code nearest to it, appends strerror. */
+/* Fail with a native errno value (> 0): pick the nearest code and append strerror to the message.
+ */
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* As pstk__fail_errno, without strerror: the message has the reason. */
+/* Fail as pstk__fail_errno does, without strerror: the message states the reason. */
 int pstk__fail_native(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Set the place of an error that was just written: shard file name (copied, may be NULL), record,
- * byte range. Returns err->code, or code when err is NULL. */
+/* Set the location of an error that was just written: shard file name (copied, may be NULL),
+ * record, byte range. Returns err->code, or code when err is NULL. */
 int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t record,
                   uint64_t offset, uint64_t length);
 
-/* Hand an error on to the caller's struct, which may be NULL and keeps its size. Returns
- * from->code. */
+/* Copy an error to the caller's struct, which may be NULL and keeps its size. Returns from->code.
+ */
 int pstk__fail_copy(struct pstk_error *err, const struct pstk_error *from);
 
 #endif

@@ -16,7 +16,7 @@ void pstk__eventcount_init(struct pstk__eventcount *eventcount)
 
 uint32_t pstk__eventcount_ticket(struct pstk__eventcount *eventcount)
 {
-    /* Acquire: pairs with notify's increment, so that what was written before it is seen. */
+    /* Acquire: pairs with notify's increment, so that the notifier's earlier writes are seen. */
     return atomic_load_explicit(&eventcount->count, memory_order_acquire);
 }
 
@@ -35,7 +35,7 @@ int pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket, 
     if (atomic_load_explicit(&eventcount->count, memory_order_seq_cst) == ticket &&
         syscall(SYS_futex, (uintptr_t)&eventcount->count, FUTEX_WAIT_PRIVATE, ticket, timeout, NULL,
                 0) < 0)
-        r = errno == ETIMEDOUT ? -ETIMEDOUT : 0; /* EAGAIN, EINTR: the caller looks again */
+        r = errno == ETIMEDOUT ? -ETIMEDOUT : 0; /* EAGAIN, EINTR: the caller checks again */
     atomic_fetch_sub_explicit(&eventcount->n_waiting, 1, memory_order_relaxed);
     return r;
 }

@@ -13,7 +13,7 @@
 
 /* Linux reads at most 0x7ffff000 bytes at once. */
 #define READ_MAX (1u << 30)
-#define TRIES 100 /* names that others may have taken */
+#define TRIES 100 /* attempts to find an unused name */
 
 int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset)
 {
@@ -84,7 +84,7 @@ const char *pstk__file_write_advice(int native)
     return native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";
 }
 
-/* Return the bytes of the path before the last name; 0: it has one name alone. */
+/* Return the bytes of the path before its last name; 0: the path is a single name. */
 static size_t parent_size(const char *path)
 {
     size_t n = strlen(path);
@@ -130,7 +130,7 @@ int pstk__file_open(const char *path)
     return -native;
 }
 
-/* What lies at `path` where no regular file does, or NULL. */
+/* Return the kind of file at `path` if it is not a regular file, else NULL. */
 static const char *kind_of(const char *path)
 {
     struct stat st;
@@ -153,7 +153,7 @@ static const char *kind_of(const char *path)
 int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *what,
                     const char *path)
 {
-    /* EISDIR, EINVAL: from pstk__file_open; ENXIO: a socket, or a device that is not there. */
+    /* EISDIR, EINVAL: from pstk__file_open; ENXIO: a socket, or a device that does not exist. */
     const char *kind =
         native == EISDIR || native == EINVAL || native == ENXIO ? kind_of(path) : NULL;
     if (kind)

@@ -10,7 +10,7 @@
 
 struct pstk__hash {
     const struct pstk__hash_kind *kind;
-    _Alignas(64) uint8_t state[]; /* kind->state_size */
+    _Alignas(64) uint8_t state[]; /* kind->state_size bytes */
 };
 
 static const struct pstk__hash_kind *find_in(const struct pstk__hash_kind *kinds, const char *name)
@@ -20,7 +20,7 @@ static const struct pstk__hash_kind *find_in(const struct pstk__hash_kind *kinds
     return kinds->name ? kinds : NULL;
 }
 
-/* NULL: this build does not know it. */
+/* Find the kind of that name. NULL: this build does not know it. */
 static const struct pstk__hash_kind *find(const char *name)
 {
     const struct pstk__hash_kind *kind = find_in(pstk__hash_xx, name);

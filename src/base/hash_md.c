@@ -7,7 +7,8 @@
 #include <sha1.h>
 #include <sha2.h>
 
-/* Of each kind: its name, and what libmd's functions and states are called. */
+/* For each kind: its name, the prefix of libmd's functions, the type of the state, and the bytes of
+ * the hash. */
 #define KINDS(X)                                                                                   \
     X(md5, MD5, MD5_CTX, MD5_DIGEST_LENGTH)                                                        \
     X(sha1, SHA1, SHA1_CTX, SHA1_DIGEST_LENGTH)                                                    \
@@ -26,7 +27,7 @@
     }                                                                                              \
     static void get_##kind(const void *state, uint8_t *bytes)                                      \
     {                                                                                              \
-        type last = *(const type *)state; /* the end changes it */                                 \
+        type last = *(const type *)state; /* Final changes the state */                            \
         prefix##Final(bytes, &last);                                                               \
     }
 #define ENTRY(kind, prefix, type, n_bytes)                                                         \

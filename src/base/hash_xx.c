@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of xxHash has all of its code, so nothing is linked. */
+/* The header of xxHash contains all of its code, so nothing is linked. */
 #include "base/hash_kind.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Of each kind: its name, where its functions are, and its canonical form, which is big-endian. */
+/* For each kind: its name, the prefix of its functions, and its canonical form, which is
+ * big-endian. */
 #define KINDS(X)                                                                                   \
     X(xxh32, XXH32_state_t, XXH32_reset(state, 0), XXH32_update, XXH32_digest,                     \
       XXH32_canonicalFromHash, XXH32_canonical_t)                                                  \

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* As Python.h has them, with PyThreadState as void. NULL: there is none. */
+/* Python.h's declarations, with void for PyThreadState. NULL: the process has no Python. */
 #pragma GCC visibility push(default)
 extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
@@ -12,7 +12,7 @@ extern int PyGILState_Check(void) __attribute__((weak));
 extern int Py_IsInitialized(void) __attribute__((weak));
 #pragma GCC visibility pop
 
-/* With several interpreters in the process PyGILState_Check returns 1 to every thread. So it is
+/* With several interpreters in the process, PyGILState_Check returns 1 on every thread. So it is
  * called only on threads that Python knows. */
 static int has_lock(void)
 {

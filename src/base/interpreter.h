@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interpreter: Python's lock, where this process has a Python. The library is built without it: the
- * interpreter's functions are weak, which the loader fills in once where they are there.
+ * interpreter: Python's lock (GIL), where this process has a Python. The library is built without
+ * Python: it declares the interpreter's functions as weak symbols, which the loader resolves if
+ * they exist.
  *
- * The interpreter, or PyTorch from within it, may call the functions that give a batch back, with
- * the lock held. A function that waits gives up the lock meanwhile.
+ * The interpreter, or PyTorch within it, may call the functions that give a batch back while it
+ * holds the lock. A function that waits releases the lock meanwhile.
  */
 #ifndef PSTK_INTERPRETER_H
 #define PSTK_INTERPRETER_H
 
-/* Give up the interpreter's lock where the calling thread has it. Returns what return takes; NULL:
- * the thread has no lock, and nothing was done. */
+/* Release the interpreter's lock if the calling thread holds it. Returns the argument of return;
+ * NULL: the thread did not hold the lock, and nothing was done. */
 void *pstk__interpreter_leave(void);
-/* Take it again. NULL is fine. */
+/* Take the lock again. NULL does nothing. */
 void pstk__interpreter_return(void *state);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Space is what RFC 8259 has. */
+/* Return whether the byte is white space by RFC 8259. */
 static int is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -16,13 +16,13 @@ const char *pstk__json_skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Pass over the rest of a text between quotes. 1: it ended. */
+/* Skip the rest of a text between quotes. 1: it ended. */
 static int scan_text(struct pstk__json_scan *scan, const char **at, const char *end)
 {
     const char *c = *at;
     for (; c < end; c++) {
         if (scan->is_escaped)
-            scan->is_escaped = 0; /* this byte does not end the text, whatever it is */
+            scan->is_escaped = 0; /* an escaped byte never ends the text */
         else if (*c == '\\')
             scan->is_escaped = 1;
         else if (*c == '"')
@@ -51,7 +51,7 @@ enum pstk__json_scan_result pstk__json_scan(struct pstk__json_scan *scan, const 
                 return PSTK__JSON_TOO_DEEP;
         } else if (c == ']' || c == '}') {
             if (scan->depth == 0)
-                return PSTK__JSON_ENDED; /* a word before it */
+                return PSTK__JSON_ENDED; /* the value was a word before this byte */
             if (--scan->depth == 0) {
                 ++*at;
                 return PSTK__JSON_ENDED;
@@ -59,14 +59,14 @@ enum pstk__json_scan_result pstk__json_scan(struct pstk__json_scan *scan, const 
         } else if (scan->depth) {
             scan->n_separators += c == ',' || c == ':';
         } else if (c == ',' || c == ':' || is_space(c)) {
-            return PSTK__JSON_ENDED; /* the same */
+            return PSTK__JSON_ENDED; /* the value was a word before this byte */
         }
         ++*at;
     }
     return PSTK__JSON_GOES_ON;
 }
 
-/* Take the value that begins at w->at. 0, or -1. */
+/* Read the value that begins at w->at. 0, or -1. */
 static int take(struct pstk__json_walk *walk, struct pstk__json_piece *piece)
 {
     const char *to = walk->at;
@@ -82,7 +82,7 @@ static int take(struct pstk__json_walk *walk, struct pstk__json_piece *piece)
     return 0;
 }
 
-/* Take one byte and the space after it. 0, or -1: another stands there. */
+/* Read one expected byte and the space after it. 0, or -1: another byte is there. */
 static int take_byte(struct pstk__json_walk *walk, char c)
 {
     if (walk->at == walk->end || *walk->at != c)

@@ -5,7 +5,8 @@
 
 #define N_FACTORS 8
 
-/* The quotient of two polynomials, factors from the highest power down. */
+/* Return the quotient of two polynomials. Their coefficients are in order from the highest power
+ * down. */
 static double quotient(const double above[N_FACTORS], const double below[N_FACTORS], double r)
 {
     double a = above[0], b = below[0];
@@ -16,7 +17,7 @@ static double quotient(const double above[N_FACTORS], const double below[N_FACTO
     return a / b;
 }
 
-/* Three pairs of polynomials: of the middle, |q| <= 0.425, of the tails, and of their ends. */
+/* Three pairs of polynomials: for the middle, |q| <= 0.425, for the tails, and for their ends. */
 static const double above[3][N_FACTORS] = {
     {2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4,
      4.5921953931549871457e+4, 1.3731693765509461125e+4, 1.9715909503065514427e+3,

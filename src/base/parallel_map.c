@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_BADS 32 /* findings that wait in one slot */
+#define SLOT_BADS 32 /* findings that one slot holds */
 #define MAX_THREADS 1024
 
 static int canceled(const struct pstk__parallel_map *work, struct pstk_error *err)
@@ -63,28 +63,28 @@ static int run_alone(const struct pstk__parallel_map *work, struct pstk_error *e
 
 /* ---- several threads ------------------------------------------------------------------------- */
 
-/* The findings of one job, on their way to the caller. map.lock guards all of it; the thread of
- * the job alone writes error and the job's result, until done. */
+/* The findings of one job, on their way to the caller. map.lock guards all members, except that
+ * only the job's thread writes error and the job's result, until done. */
 struct slot {
     struct pstk_error bads[SLOT_BADS];
     uint32_t n_bads;
     int done;
-    int result; /* of run */
+    int result; /* return value of run */
     struct pstk_error error;
 };
 
 struct map {
     const struct pstk__parallel_map *work;
     struct slot *slots;      /* owned; job i uses slots[i % n_slots] */
-    unsigned char *results;  /* owned; of each slot */
-    struct pstk_error *copy; /* owned; SLOT_BADS of them, of the caller's thread */
+    unsigned char *results;  /* owned; one for each slot */
+    struct pstk_error *copy; /* owned; SLOT_BADS findings, used by the caller's thread */
     struct member *members;  /* owned */
     uint32_t n_slots, n_members;
     uint64_t turn;       /* job being reported; guarded by lock */
     uint64_t next;       /* job to be taken; turn <= next <= turn + n_slots; guarded by lock */
-    uint64_t n_progress; /* done and not yet reported; guarded by lock */
-    int has_progress;    /* 1: a job came some way, if not by one; guarded by lock */
-    int stop;            /* guarded by lock */
+    uint64_t n_progress; /* units done and not yet reported; guarded by lock */
+    int has_progress;    /* 1: a job reported progress, perhaps of 0 units; guarded by lock */
+    int stop;            /* 1: the map ends early; guarded by lock */
     pthread_mutex_t lock;
     pthread_cond_t room; /* turn, stop changed, or a slot's bads were taken */
     pthread_cond_t news; /* a slot or n_progress changed */
@@ -92,13 +92,14 @@ struct map {
 
 struct member {
     struct map *map;
-    struct slot *slot; /* of the job at hand */
+    struct slot *slot; /* slot of the current job */
     void *state;       /* owned */
     pthread_t thread;
     int running;
 };
 
-/* The sink of a member's thread; without the lock. */
+/* Put a finding into the slot of the thread's job. On a thread of the map; called without the lock.
+ */
 static int queue_bad(void *user, const struct pstk_error *bad)
 {
     struct member *member = user;
@@ -159,8 +160,8 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* Hand on the findings that wait in a slot. On the caller's thread, with the lock; callbacks run
- * without it. 1: the caller said stop. */
+/* Report the findings that wait in a slot. On the caller's thread, with the lock; callbacks run
+ * without it. 1: the caller stopped the map. */
 static int report_bads(struct map *map, struct slot *slot)
 {
     const uint32_t n = slot->n_bads;
@@ -175,7 +176,7 @@ static int report_bads(struct map *map, struct slot *slot)
     return stop;
 }
 
-/* As report_bads. */
+/* Report the progress since the last report, as report_bads reports findings. */
 static int report_progress(struct map *map)
 {
     const uint64_t n = map->n_progress;
@@ -187,7 +188,7 @@ static int report_progress(struct map *map)
     return stop;
 }
 
-/* Report one job to its end, with the lock. 1: its slot is done; 0: the caller said stop. */
+/* Report all of one job, with the lock. 1: its slot is done; 0: the caller stopped the map. */
 static int report_job(struct map *map, struct slot *slot)
 {
     for (;;) {
@@ -227,7 +228,7 @@ static int report(struct map *map, struct pstk_error *err)
     return r;
 }
 
-/* The threads are the library's: a signal of the program must not be handled in one of them. */
+/* The library owns these threads: none of them may handle a signal of the program. */
 static int start_members(struct map *map, struct pstk_error *err)
 {
     sigset_t all, old;
@@ -269,7 +270,7 @@ static void stop_members(struct map *map)
     }
 }
 
-/* Jobs may have been done after the one that ended the work. No member runs any more. */
+/* Drop results of jobs after the one that ended the map. No thread of the map runs any more. */
 static void drop_results(struct map *map)
 {
     for (uint32_t i = 0; map->work->drop && i < map->n_slots; i++)
@@ -300,7 +301,8 @@ static int run_map(struct map *map, struct pstk_error *err)
     return r;
 }
 
-/* Each thread has memory of its own: what one of several lacks may be enough for fewer. */
+/* Append advice to an error of memory: each thread has memory of its own, so fewer threads may have
+ * enough. */
 static int advise(struct pstk_error *err, int r)
 {
     if (r == PSTK_ENOMEM && err) {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Read a small file as a text, without what follows `size` - 1 bytes. 0, or a negative errno. */
+/* Read the first `size` - 1 bytes of a small file as a text. 0, or a negative errno. */
 static int read_text(const char *path, char *text, uint64_t size)
 {
     text[0] = 0;
@@ -24,8 +24,8 @@ static int read_text(const char *path, char *text, uint64_t size)
     return n < 0 ? (int)n : 0;
 }
 
-/* Find the state and the start of a process of our PID namespace in /proc (proc_pid_stat(5): fields
- * 3 and 22). The name, field 2, is in parentheses and may hold any character. */
+/* Read the state and the start time of a process of our PID namespace from /proc (proc_pid_stat(5):
+ * fields 3 and 22). The name, field 2, is in parentheses and may hold any character. */
 static int find_start(const char *pid, char *state, uint64_t *start_ticks)
 {
     char path[64], text[1024];
@@ -71,7 +71,7 @@ int pstk__process_state(const struct pstk__process *process)
     if (strcmp(process->host, self.host) != 0 || !self.start_ticks || !process->start_ticks)
         return PSTK__PROCESS_ELSEWHERE;
     if (strcmp(process->boot, self.boot) != 0)
-        return PSTK__PROCESS_ENDED; /* this machine was started again since then */
+        return PSTK__PROCESS_ENDED; /* this machine has booted since then */
     if (process->pid_namespace != self.pid_namespace)
         return PSTK__PROCESS_ELSEWHERE;
     snprintf(pid, sizeof pid, "%u", process->pid);

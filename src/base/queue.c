@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 /*
- * Invariants, under `mutex`:
- *   n <= capacity, head < capacity; the items are ring[head], ring[head + 1], ... modulo capacity.
- *   n_waiting >= threads blocked in pop - signals under way. A push that finds a waiter takes it
- * off the count and owes it one signal; a woken thread that finds nothing counts itself again. So a
- *   push signals only where somebody waits, and no item stays in the queue while a thread sleeps.
+ * Invariants, under `mutex`: n <= capacity, head < capacity; the items are ring[head], ring[head +
+ * 1], ... modulo capacity. n_waiting >= threads blocked in pop - signals under way. A push that
+ * finds a waiter decrements the count and owes it one signal; a woken thread that finds no item
+ * increments it again. So a push signals only when a thread waits, and no item stays in the queue
+ * while a thread sleeps.
  */
 struct pstk__queue {
     pthread_mutex_t mutex;
@@ -25,7 +25,8 @@ struct pstk__queue {
     void *ring[];
 };
 
-/* A default mutex that we initialised refuses neither; if it does, memory is overwritten. */
+/* A default mutex that we initialised never fails to lock or unlock; if it does, memory is
+ * overwritten. */
 static void lock(struct pstk__queue *q)
 {
     int r = pthread_mutex_lock(&q->mutex);
@@ -85,7 +86,7 @@ int pstk__queue_push_many(struct pstk__queue *q, void *const *items, uint32_t n)
     if (tail >= q->capacity)
         tail -= q->capacity;
     for (uint32_t i = 0; i < n; i++) {
-        assert(items[i]); /* pop returns NULL for a closed queue */
+        assert(items[i]); /* pop returns NULL for a shut queue */
         q->ring[tail] = items[i];
         if (++tail == q->capacity)
             tail = 0;
@@ -98,7 +99,7 @@ int pstk__queue_push_many(struct pstk__queue *q, void *const *items, uint32_t n)
     return 0;
 }
 
-/* Take the oldest of at least one; with the lock held. */
+/* Take the oldest item; there is at least one. The caller holds the lock. */
 static void *take(struct pstk__queue *q)
 {
     void *item = q->ring[q->head];
@@ -108,7 +109,7 @@ static void *take(struct pstk__queue *q)
     return item;
 }
 
-/* Wait until there is an item or the queue is shut; with the lock held. */
+/* Wait until there is an item or the queue is shut. The caller holds the lock. */
 static void wait_for_item(struct pstk__queue *q, uint64_t *waited_ns)
 {
     uint64_t start = waited_ns ? pstk__clock_ns() : 0;

@@ -118,7 +118,7 @@ static double double_of(uint64_t bits)
     return x;
 }
 
-/* 2^k for -1022 <= k <= 1023. */
+/* Return 2^k for -1022 <= k <= 1023. */
 static double power_of_two(int k)
 {
     return double_of((uint64_t)(k + 1023) << 52);
@@ -167,12 +167,12 @@ double pstk__exp(double x)
     double high = x - whole * LN2_HIGH;
     double low = whole * LN2_LOW;
     double r = high - low;
-    double lost = (high - r) - low; /* what rounding took from r */
+    double lost = (high - r) - low; /* lost to rounding in r */
     double sum = 0;
     for (int i = (int)(sizeof inverse_factorial / sizeof inverse_factorial[0]) - 1; i >= 0; i--)
         sum = sum * r + inverse_factorial[i];
     double y = 1 + (r + (r * r * sum + lost));
-    /* In two steps, since 2^k itself may be outside the range of normal numbers. */
+    /* Scale in two steps: 2^k itself may be outside the range of normal numbers. */
     int k = (int)whole;
     int half = k / 2;
     return y * power_of_two(half) * power_of_two(k - half);

@@ -11,8 +11,8 @@ struct pattern {
     uint32_t size, at;
 };
 
-/* The signature of each format, from its specification. Those of two bytes alone (BMP, PNM) are
- * looked at in more detail below. */
+/* The signature of each format, from its specification. find_netpbm and is_bmp check the two-byte
+ * signatures (PNM, BMP) in more detail. */
 static const struct pattern patterns[] = {
     {"GIF", "GIF87a", 6, 0},
     {"GIF", "GIF89a", 6, 0},
@@ -48,7 +48,7 @@ static const char *find(const struct pattern *pattern, size_t n, const uint8_t *
     return NULL;
 }
 
-/* A Netpbm file: P and a digit, then white space or a comment. */
+/* Find a Netpbm file: P and a digit, then white space or a comment. */
 static const char *find_netpbm(const uint8_t *data, uint64_t size)
 {
     static const char *const names[] = {"PBM", "PGM", "PPM", "PBM", "PGM", "PPM", "PAM"};
@@ -58,7 +58,8 @@ static const char *find_netpbm(const uint8_t *data, uint64_t size)
     return names[data[1] - '1'];
 }
 
-/* A BMP file: BM, four bytes of size, four that are 0 in practice, and a header of a known size. */
+/* Return whether it is a BMP file: BM, four bytes of size, four that are 0 in practice, and a
+ * header of a known size. */
 static int is_bmp(const uint8_t *data, uint64_t size)
 {
     static const uint8_t sizes[] = {12, 40, 52, 56, 64, 108, 124};

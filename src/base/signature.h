@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 enum pstk__signature {
-    PSTK__SIGNATURE_NONE = 0, /* not an image that is known */
+    PSTK__SIGNATURE_NONE = 0, /* no known image format */
     PSTK__SIGNATURE_JPEG,
     PSTK__SIGNATURE_PNG,
     PSTK__SIGNATURE_OTHER, /* an image in a format that no decoder here reads */
 };
 
-/* Look at the first bytes of a file; 64 are enough. *name (may be NULL) becomes the format's name
- * for people, NULL where none is known; static storage. */
+/* Find the format from the first bytes of a file; 64 are enough. *name (may be NULL) becomes the
+ * format's name for people, NULL if it is unknown; static storage. */
 enum pstk__signature pstk__signature_find(const void *data, uint64_t size, const char **name);
 
 #endif

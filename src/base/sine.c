@@ -4,10 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers of [0, 128) in units of 2^-120. */
+/* Fixed-point numbers of [0, 128) in units of 2^-120. */
 #define FRACTION 120
 #define ONE ((unsigned __int128)1 << FRACTION)
-/* pi / 2 in units of 2^-120, rounded down, and the 64 bits after those. */
+/* pi / 2 in units of 2^-120, rounded down, and the next 64 bits. */
 #define HALF_PI ((unsigned __int128)HALF_PI_HIGH << 64 | HALF_PI_LOW)
 #define HALF_PI_HIGH 0x1921fb54442d184u
 #define HALF_PI_LOW 0x69898cc51701b839u
@@ -20,7 +20,7 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* |x| = significand * 2^exponent, the significand below 2^53. */
+/* Split x: |x| = significand * 2^exponent, the significand below 2^53. */
 static uint64_t significand_of(double x, int *exponent)
 {
     const uint64_t bits = bits_of(x), fraction = bits & 0xFFFFFFFFFFFFFu;
@@ -29,7 +29,7 @@ static uint64_t significand_of(double x, int *exponent)
     return biased > 0 ? fraction | 1ull << 52 : fraction;
 }
 
-/* Of two numbers of at most 1, rounded down by less than 2 units. */
+/* Return the product of two numbers of at most 1, rounded down by less than 2 units. */
 static unsigned __int128 product(unsigned __int128 a, unsigned __int128 b)
 {
     const uint64_t a_high = (uint64_t)(a >> 64), a_low = (uint64_t)a;
@@ -39,7 +39,7 @@ static unsigned __int128 product(unsigned __int128 a, unsigned __int128 b)
     return ((unsigned __int128)a_high * b_high << 8) + (middle >> 56);
 }
 
-/* Taylor's series up to r^33, which leaves 2^-130 of |r| <= pi / 4: sin(r) / r for first = 3,
+/* Sum Taylor's series up to r^33, which leaves 2^-130 for |r| <= pi / 4: sin(r) / r for first = 3,
  * cos(r) for first = 2. */
 static unsigned __int128 series(unsigned __int128 r, uint32_t first)
 {
@@ -56,7 +56,7 @@ struct circle {
     int sine_negative, cosine_negative;
 };
 
-/* Of 2^-27 <= x < 128. x = k pi / 2 + r, |r| <= pi / 4. */
+/* Return sine and cosine of 2^-27 <= x < 128. x = k pi / 2 + r, |r| <= pi / 4. */
 static struct circle circle_of(double x)
 {
     int exponent;
@@ -78,7 +78,7 @@ static double double_of(unsigned __int128 v, int negative)
     return negative ? -rounded : rounded;
 }
 
-/* 1: sin x = tan x = x and cos x = 1 to the last bit. */
+/* Return whether sin x = tan x = x and cos x = 1 to the last bit. */
 static int is_small(double x)
 {
     return __builtin_fabs(x) < 0x1p-27;
@@ -109,8 +109,8 @@ double pstk__cos(double x)
     return double_of(circle.cosine, circle.cosine_negative);
 }
 
-/* a - q b without rounding of the product (Dekker, "A floating-point technique for extending the
- * available precision", 1971). */
+/* Return a - q b without rounding of the product (Dekker, "A floating-point technique for extending
+ * the available precision", 1971). */
 static double remainder_of(double a, double q, double b)
 {
     const double scale = 0x1p27 + 1;
@@ -119,7 +119,7 @@ static double remainder_of(double a, double q, double b)
     return (((a - q_high * b_high) - q_high * b_low) - q_low * b_high) - q_low * b_low;
 }
 
-/* The quotient of two numbers, each the sum of a double and a rest. */
+/* Return the quotient of two numbers, each the sum of a double and a rest. */
 static double quotient(unsigned __int128 a, unsigned __int128 b)
 {
     const double a_high = (double)a, b_high = (double)b;
@@ -149,7 +149,7 @@ double pstk__radians(double degrees)
 double pstk__degrees_modulo(double degrees)
 {
     double rest = __builtin_fabs(degrees);
-    if (rest >= 360.0) { /* then the exponent is -44 or more */
+    if (rest >= 360.0) { /* the exponent is -44 or more here */
         int exponent;
         uint64_t significand = significand_of(degrees, &exponent);
         for (; exponent > 0; exponent--)

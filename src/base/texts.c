@@ -9,7 +9,7 @@
 int pstk__texts_open(struct pstk__texts *texts, uint64_t n, uint64_t bytes)
 {
     pstk__texts_close(texts);
-    if (bytes > UINT32_MAX || n > bytes) /* each has its 0 */
+    if (bytes > UINT32_MAX || n > bytes) /* each text has its terminating 0 */
         return -EFBIG;
     if (n == 0)
         return 0;
@@ -50,7 +50,7 @@ int pstk__texts_copy(struct pstk__texts *texts, const struct pstk__texts *from)
 
 int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b)
 {
-    /* The zeros part the texts: bytes that are the same are the same texts. */
+    /* Zeros separate the texts, so equal bytes mean equal texts. */
     return a->n == b->n && a->size == b->size &&
            (a->n == 0 || !memcmp(a->bytes, b->bytes, a->size));
 }

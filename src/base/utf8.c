@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Bytes of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 if there is none. */
+/* Return the bytes of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 if there is
+ * none. */
 static uint32_t sequence_size(const uint8_t *p, uint64_t left)
 {
     uint8_t low = 0x80, high = 0xbf; /* range of the second byte */
@@ -14,13 +15,13 @@ static uint32_t sequence_size(const uint8_t *p, uint64_t left)
         return 0;
     n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
     if (p[0] == 0xe0)
-        low = 0xa0; /* no overlong forms */
+        low = 0xa0; /* excludes overlong forms */
     else if (p[0] == 0xed)
-        high = 0x9f; /* no surrogates */
+        high = 0x9f; /* excludes surrogates */
     else if (p[0] == 0xf0)
         low = 0x90;
     else if (p[0] == 0xf4)
-        high = 0x8f; /* no code point over U+10FFFF */
+        high = 0x8f; /* excludes code points over U+10FFFF */
     if (left < n || p[1] < low || p[1] > high)
         return 0;
     for (uint32_t i = 2; i < n; i++)
