@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ceiling: how fast each part of the path is alone, on the same data and machine. Each ceiling is
- * measured by the simplest correct code, not by the code of the path that it is compared with.
+ * ceiling: measures how fast each part of the path is alone, on the same data and machine. The
+ * simplest correct code measures each ceiling, not the code of the path that it is compared with.
  */
 #include <penstock/foreign.h>
 #include <penstock/penstock.h>
@@ -27,20 +27,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define N_EXTENTS 524288u        /* records whose reads are repeated, at most */
-#define RUN 256u                 /* neighbouring records among them */
-#define N_PROBED 131072u         /* extents that are looked for in the page cache, at most */
-#define N_COLD 65536u            /* extents that are not there, to be read once, at most */
-#define N_COLD_MIN 64u           /* fewer are no measurement */
+#define N_EXTENTS 524288u        /* maximum records whose reads are repeated */
+#define RUN 256u                 /* neighbouring records in a run of these */
+#define N_PROBED 131072u         /* maximum extents that are checked against the page cache */
+#define N_COLD 65536u            /* maximum extents outside the page cache, each read once */
+#define N_COLD_MIN 64u           /* fewer give no measurement */
 #define PAGE 4096u               /* bytes */
-#define N_IMAGES 256u            /* images in memory for the decode ceiling, at most */
-#define N_TRIED (2 * N_IMAGES)   /* records that are read for them */
-#define IMAGE_BYTES (256u << 20) /* bytes of these images, at most */
-#define READ_MAX (1u << 30)      /* bytes of a read; of a larger record only the start is read */
-#define N_SLICES 5u              /* of the decode ceiling's time */
-#define COPY_MAX (256u << 20)    /* bytes of a copy to a device, at most */
-#define COPY_BYTES (64u << 20)   /* bytes that a thread copies; larger than private caches */
-#define COPY_MIN (4u << 20)      /* fewer may lie in a cache: they are no measurement */
+#define N_IMAGES 256u            /* maximum images in memory for the decode ceiling */
+#define N_TRIED (2 * N_IMAGES)   /* records that are read to find them */
+#define IMAGE_BYTES (256u << 20) /* maximum bytes of these images */
+#define READ_MAX                                                                                   \
+    (1u << 30)      /* maximum bytes of a read; a larger record is read in part, from its start */
+#define N_SLICES 5u /* slices of the decode ceiling's time */
+#define COPY_MAX (256u << 20)  /* maximum bytes of a copy to a device */
+#define COPY_BYTES (64u << 20) /* bytes that a thread copies; larger than private caches */
+#define COPY_MIN (4u << 20)    /* fewer may lie in a cache, and give no measurement */
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
@@ -48,15 +49,15 @@ struct storage {
     struct pstk__source *source;
     struct pstk__files *files;
     struct pstk__reader *reader;
-    struct pstk__extent *extents; /* n; n_extents of each record */
+    struct pstk__extent *extents; /* n; n_extents for each record */
     struct pstk__read *reads;     /* depth */
     uint8_t *memory;              /* depth buffers of `room` bytes */
     uint64_t room;
     uint32_t n, n_extents, depth, fallbacks;
-    struct pstk__order order; /* of the extents */
+    struct pstk__order order; /* order of the extents */
     uint64_t align;           /* of direct reads; 1 when buffered */
-    uint32_t is_cold;         /* 1: no extent was in the page cache: each is read once */
-    uint32_t is_cached;       /* 1: most were */
+    uint32_t is_cold;         /* 1: no extent was in the page cache, and each is read once */
+    uint32_t is_cached;       /* 1: most extents were in the page cache */
 };
 
 /* Read and check the index page of a record. */
@@ -73,7 +74,7 @@ static int storage_page(struct storage *storage, const struct pstk__extent *at, 
     return r < 0 ? r : storage->source->format->page_check(storage->source, at, page, err);
 }
 
-/* Find the extents of the record at a place. `page` holds the index page *have; both change. */
+/* Find the extents of the record at a position. `page` holds the index page *have; both change. */
 static int storage_record(struct storage *storage, const struct pstk__sample_location *place,
                           uint8_t *page, struct pstk__extent *have, struct pstk__extent *out,
                           struct pstk_error *err)
@@ -96,8 +97,8 @@ static int storage_record(struct storage *storage, const struct pstk__sample_loc
     return r;
 }
 
-/* Fill up to N_EXTENTS extents, of runs of RUN neighbouring records at random places, so that one
- * index page serves many. They are read in random order. */
+/* Collect up to N_EXTENTS extents, from runs of RUN neighbouring records at random positions, so
+ * that one index page serves many. They are read in random order. */
 static int storage_extents(struct storage *storage, struct pstk_error *err)
 {
     _Alignas(4096) uint8_t page[PSTK__PAGE_SIZE];
@@ -119,7 +120,7 @@ static int storage_extents(struct storage *storage, struct pstk_error *err)
     return 0;
 }
 
-/* As pstk__resident, of an extent. */
+/* Return pstk__resident for an extent. */
 static int storage_resident(struct storage *storage, const struct pstk__extent *extent)
 {
     const struct pstk__file *file;
@@ -132,10 +133,10 @@ static int storage_resident(struct storage *storage, const struct pstk__extent *
     return r;
 }
 
-/* Keep only extents that are not in the page cache: the loader that ran before this has put there
- * what it read, and others share the cache, so nothing is evicted. Of extents with a page in common
- * one is kept, because its read would bring the page for the others. All are kept where the kernel
- * does not say where they are, and where nearly all are in the cache. */
+/* Keep only extents that are not in the page cache. The loader that ran before has filled the cache
+ * with its reads, and other programs share it, so nothing is evicted. Of extents that share a page
+ * one is kept, because its read would bring the page for the others. All are kept if the kernel
+ * does not say what is cached, or if nearly all are in the cache. */
 static void storage_keep_cold(struct storage *storage)
 {
     uint32_t n = 0, n_cached = 0, i = 0;
@@ -235,7 +236,7 @@ static void storage_close(struct storage *storage)
     free(storage->extents);
 }
 
-/* Return the offset alignment of direct reads, as the loader would choose it. */
+/* Return the offset alignment of direct reads that the loader would choose. */
 static uint64_t direct_align(const struct pstk__source *source)
 {
     char path[4096];
@@ -305,7 +306,8 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
         r = storage_run(&storage, seconds, out, err);
     if (storage.is_cached)
         out->from_page_cache = PSTK_CEILING_STORAGE | PSTK_CEILING_LOADER;
-    else if (pstk__resident_bytes_read() > before) /* some file systems do not count: FUSE */
+    else if (pstk__resident_bytes_read() >
+             before) /* some file systems, such as FUSE, do not count */
         out->from_page_cache = PSTK_CEILING_LOADER;
     storage_close(&storage);
     return r;
@@ -325,9 +327,9 @@ struct images {
 struct bench_thread {
     pthread_t thread;
     const struct images *images; /* NULL: copy memory instead */
-    uint64_t copy_size;          /* bytes of these copies */
-    uint64_t ns;                 /* how long to run once ready */
-    uint32_t first;              /* image to begin with, modulo their number */
+    uint64_t copy_size;          /* bytes of each memory copy */
+    uint64_t ns;                 /* measuring time once ready */
+    uint32_t first;              /* first image, modulo their number */
     double rate;                 /* out: images or bytes per second */
 };
 
@@ -401,7 +403,7 @@ static void *bench_body(void *argument)
 }
 
 /* Return the sum of the rates of n threads that all do `one` at the same time; 0 if one did not
- * start. Each begins with another image, also in another slice. */
+ * start. Each thread begins with another image, which also differs from slice to slice. */
 static double run_threads(const struct bench_thread *one, uint32_t n, uint32_t slice)
 {
     struct bench_thread *threads = calloc(n, sizeof *threads);
@@ -421,9 +423,9 @@ static double run_threads(const struct bench_thread *one, uint32_t n, uint32_t s
     return started == n ? rate : 0;
 }
 
-/* Return the bytes that what is measured may take at a time: a quarter of what the control group
- * leaves, or any number. The kernel ends a process that takes more than all. Not counted: what the
- * storage and loader ceilings take (their buffers), and what each thread decodes into. */
+/* Return the bytes that a measurement may take at a time: a quarter of what the control group
+ * leaves, or any number. The kernel kills a process that exceeds the limit. Not counted: buffers of
+ * the storage and loader ceilings, and the images that each thread decodes into. */
 static uint64_t memory_share(void)
 {
     uint64_t limit, left;
@@ -440,7 +442,7 @@ static double measure_memory(uint32_t n, double seconds)
     return copies.copy_size < COPY_MIN ? 0 : run_threads(&copies, n, 0);
 }
 
-/* Read images of `field` whole into memory; only JPEGs, of N_TRIED images. */
+/* Read images of `field` whole into memory: only JPEGs, from N_TRIED records. */
 static void load_images(struct images *set, struct pstk_dataset *dataset, uint32_t field)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
@@ -467,14 +469,14 @@ static void load_images(struct images *set, struct pstk_dataset *dataset, uint32
 }
 
 /*
- * The decode ceiling, in N_SLICES slices before, between and after the other ceilings of what is in
- * memory. Their median is the rate: where a machine is shared, other processes may have nearly all
- * of it for the whole of a slice or two, but not of most.
+ * The decode ceiling, measured in N_SLICES slices before, between and after the other ceilings of
+ * work in memory. The rate is the median. On a shared machine, other processes may take nearly all
+ * of it for a slice or two, but not for most.
  */
 struct decode {
     struct images *images; /* owned; NULL: nothing to decode */
     uint32_t n_threads, n_rates;
-    double seconds; /* of a slice */
+    double seconds; /* duration of a slice */
     double rates[N_SLICES];
 };
 
@@ -485,7 +487,7 @@ static void decode_open(struct decode *decode, struct pstk_dataset *dataset, uin
         load_images(decode->images, dataset, field);
 }
 
-/* Measure the next slice. The rates stay in order. */
+/* Measure the next slice. The rates stay sorted. */
 static void decode_slice(struct decode *decode)
 {
     if (!decode->images || decode->images->n == 0)
@@ -518,8 +520,8 @@ static int decode_nothing(void *user, const struct pstk_sample *sample, void *ro
     return 0;
 }
 
-/* Open a loader in the middle of an epoch, which a short run before this has not reached; where
- * that is no position (a subset has fewer samples), at the start. NULL: no loader opens. */
+/* Open a loader in the middle of an epoch, which the earlier short run has not reached. If that is
+ * no position (a subset has fewer samples), open it at the start. NULL: no loader opens. */
 static struct pstk_loader *open_in_middle(struct pstk_settings *s, uint64_t n_samples)
 {
     struct pstk_loader *loader;
@@ -531,7 +533,7 @@ static struct pstk_loader *open_in_middle(struct pstk_settings *s, uint64_t n_sa
     return pstk_open(&loader, s, NULL) == 0 ? loader : NULL;
 }
 
-/* Measure the loader without decoding. *cached, a set, keeps PSTK_CEILING_LOADER only where less
+/* Measure the loader without decoding. *cached, a bit set, keeps PSTK_CEILING_LOADER only if less
  * than a tenth of the bytes came from storage. */
 static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, const char *field,
                              double seconds, uint32_t *cached)
@@ -554,10 +556,10 @@ static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, 
     settings.output_size = sizeof output;
     settings.observe.report_crops = 0;
     settings.global_batch_size = settings.order.uneven =
-        0; /* batch_size is this rank's part of it */
+        0; /* batch_size is already this rank's part */
     settings.mix = NULL;
     settings.mosaic = NULL;
-    settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
+    settings.on_bad_sample = NULL; /* called only for batches that the caller takes */
     settings.device.kind = PSTK_HOST;
     settings.device.index = 0;
     if (!(loader = open_in_middle(&settings, n_samples)))
@@ -568,7 +570,7 @@ static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, 
         if (r > 0)
             pstk_release(&batch, NULL);
     pstk_get_stats(loader, &stats);
-    /* Count rows: slow storage gives few batches in this time. */
+    /* Count rows, not batches: slow storage gives few batches in this time. */
     double rate = (double)(stats.stage_workers.n_items - stats.n_rows_ahead) * 1e9 /
                   (double)(pstk__clock_ns() - start);
     pstk_close(&loader);
@@ -601,7 +603,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     return size;
 }
 
-/* Leave the copy rates at 0 where they cannot be measured, for example if there is no memory for
+/* Measure the copy rates. They stay 0 if they cannot be measured, for example without memory for
  * the copies. */
 static void measure_copies(const struct pstk_settings *s, const struct pstk__source *source,
                            double seconds, struct pstk_ceilings *out)
@@ -656,8 +658,8 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
     return n;
 }
 
-/* Measure the ceilings that read records, for `share` seconds each: first of all, because what else
- * is measured fills the page cache. `name`: the field to read, NULL: none. */
+/* Measure the ceilings that read records, for `share` seconds each. They run first, because the
+ * other measurements fill the page cache. `name`: the field to read, NULL: none. */
 static int measure_reads(const struct pstk_settings *s, struct pstk__source *own, const char *name,
                          double share, struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
@@ -672,7 +674,7 @@ static int measure_reads(const struct pstk_settings *s, struct pstk__source *own
     return 0;
 }
 
-/* Measure the ceilings of what is in memory, for `share` seconds each. */
+/* Measure the ceilings of work in memory, for `share` seconds each. */
 static void measure_others(const struct pstk_settings *s, const struct pstk__source *source,
                            double share, struct decode *decode, struct pstk_ceilings *ceilings)
 {

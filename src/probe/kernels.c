@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why the same samples, in turns, by the CPU time of this thread: on a machine that does other
- * work, too, runs of 50 ms of one kind after the other differed by half, and the time of one sample
- * depends on the sample. Here other work hits all kinds alike, and their ratio stays.
+ * The kinds take turns on the same samples, and this thread's CPU time counts. On a busy machine,
+ * runs of 50 ms of one kind after the other differed by half, and the time of one sample depends on
+ * the sample. In turns, other work affects all kinds alike, and their ratio stays.
  */
 #include "probe/kernels.h"
 
@@ -16,8 +16,8 @@
 #include <time.h>
 
 #define N_KINDS (PSTK_KERNELS_AVX512 + 1)
-#define MIN_SAMPLES 8u /* of fewer, nothing is said */
-#define MAX_TIME 3     /* times `seconds`: a busy machine gives the thread less than that */
+#define MIN_SAMPLES 8u /* fewer give no result */
+#define MAX_TIME 3 /* times `seconds`: a busy machine gives the thread less CPU time than that */
 
 struct kind {
     struct pstk__plan *plan;       /* owned; NULL: this CPU lacks it */
@@ -27,7 +27,7 @@ struct kind {
 
 struct probe {
     struct pstk_dataset *dataset; /* borrowed */
-    struct pstk__order order;     /* of the samples */
+    struct pstk__order order;     /* order of the samples */
     struct kind kinds[N_KINDS];
     void *rows[PSTK__MAX_OUTPUTS]; /* owned */
     uint8_t flips[PSTK__MAX_OUTPUTS];
@@ -42,7 +42,7 @@ static double cpu_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Return whether rows are made by the library alone. */
+/* Return whether the library alone makes the rows. */
 static int is_own_work(const struct pstk_settings *s, const struct pstk__plan *plan)
 {
     for (uint32_t i = 0; i < s->n_outputs; i++) {
@@ -74,7 +74,7 @@ static uint32_t open_kinds(struct probe *probe, const struct pstk_settings *sett
     return n;
 }
 
-/* Allocate a record, and a row of each output. */
+/* Allocate a record, and a row for each output. */
 static int open_memory(struct probe *probe)
 {
     const struct pstk__plan *plan = probe->kinds[PSTK_KERNELS_C].plan;
@@ -100,8 +100,8 @@ static void probe_close(struct probe *probe)
     free(probe);
 }
 
-/* Make the rows of a sample by one kind. Returns the ns that it took, or a number below 0: the
- * sample is bad. */
+/* Make the rows of a sample by one kind. Returns the time in ns, or a number below 0: the sample is
+ * bad. */
 static double make_rows(struct probe *probe, struct kind *kind, const struct pstk__record *record,
                         uint32_t shard, const struct pstk__sample_key *key)
 {
@@ -115,8 +115,8 @@ static double make_rows(struct probe *probe, struct kind *kind, const struct pst
     return cpu_ns() - begin;
 }
 
-/* Make the rows of sample number `turn` by each kind; another kind begins each time. Returns 1, or
- * 0: the sample is bad, and counts for none. */
+/* Make the rows of sample number `turn` by each kind; the first kind changes with the turn. Returns
+ * 1, or 0: the sample is bad, and is not counted. */
 static int take_turn(struct probe *probe, uint64_t turn)
 {
     const struct pstk__source *source = pstk__dataset_source(probe->dataset);
@@ -143,8 +143,8 @@ static int take_turn(struct probe *probe, uint64_t turn)
     return 1;
 }
 
-/* Take turns for `ns` of this thread's time, and forget what the first quarter took: the pages of
- * the scratch memory come then. Returns the samples that count. */
+/* Take turns for `ns` of this thread's time, and discard the first quarter, which faults in the
+ * pages of the scratch memory. Returns the samples counted. */
 static uint64_t take_turns(struct probe *probe, double ns)
 {
     const double begin = cpu_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine: what this machine and its devices offer a loader. */
+/* machine: reports what this machine and its devices offer a loader. */
 #include <penstock/penstock.h>
 
 #include "base/cpu.h"
@@ -101,11 +101,11 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     m.memlock = get_limit(RLIMIT_MEMLOCK);
     m.open_files = get_limit(RLIMIT_NOFILE);
     m.kernels = pstk__cpu_kernels();
-    /* Counting starts the CUDA driver, which takes time: skip it for a caller whose struct lacks
-     * the member. */
+    /* Counting starts the CUDA driver, which takes time. It is skipped for a caller whose struct
+     * lacks the member. */
     if (machine->size > offsetof(struct pstk_machine, n_cuda_devices))
         m.n_cuda_devices = get_cuda_devices();
-    if (machine->size > offsetof(struct pstk_machine, io_uring)) /* 64 MiB are registered */
+    if (machine->size > offsetof(struct pstk_machine, io_uring)) /* the check registers 64 MiB */
         pstk__reader_probe(&m);
     struct utsname name;
     if (uname(&name) == 0)

@@ -8,9 +8,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_PAGES 64 /* that are looked at */
+#define MAX_PAGES 64 /* maximum pages that are checked */
 
-/* mincore calls every page resident of a file that this process neither owns nor may write. */
+/* Return whether mincore tells the truth about a file. It reports every page as resident if this
+ * process neither owns nor may write the file. */
 static int mincore_is_honest(int fd)
 {
     struct stat file;
@@ -23,7 +24,7 @@ static int mincore_is_honest(int fd)
     return access(path, W_OK) == 0;
 }
 
-/* Look at n_pages pages of `page` bytes from `begin`, where one begins. */
+/* Check n_pages pages of `page` bytes from `begin`, the start of a page, by mincore. */
 static int look_by_mincore(int fd, uint64_t begin, uint64_t n_pages, uint64_t page)
 {
     unsigned char pages[MAX_PAGES];
@@ -38,7 +39,7 @@ static int look_by_mincore(int fd, uint64_t begin, uint64_t n_pages, uint64_t pa
     return r;
 }
 
-/* Ask for a byte that is not waited for. Some kernels then read its page: it is only asked where
+/* Try to read a byte without waiting. Some kernels then read its page, so this is only used where
  * mincore does not answer. */
 static int look_by_read(int fd, uint64_t offset)
 {
