@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apply: the public functions of operations on pixels of the program. */
+/* apply: the public functions that apply operations to the program's own pixels. */
 #include "augment/canvas.h"
 #include "augment/sampled_ops.h"
 #include "base/error.h"
@@ -62,7 +62,7 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
     const uint32_t n = sampled.n < capacity ? sampled.n : capacity;
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         drawn[i] = sampled.ops[i];
-        if (drawn[i].n_children > n - i - 1) /* cut off with the list */
+        if (drawn[i].n_children > n - i - 1) /* children beyond the end of the list */
             drawn[i].n_children = n - i - 1;
         drawn[i].children = drawn[i].n_children > 0 ? &drawn[i + 1] : NULL;
     }
@@ -92,7 +92,7 @@ static int check_fixed(const struct pstk_op *op, const struct pstk__op_entry *en
     return rc < 0 ? rc : 0;
 }
 
-/* Change pixels in memory of its own: two pictures and the scratch, in an arena. */
+/* Change a copy of the pixels: two pictures and the scratch, in an arena. */
 static int change(struct pstk__canvas *canvas, const struct pstk_op *op, const void *pixels,
                   void *out)
 {

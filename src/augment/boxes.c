@@ -13,7 +13,7 @@ static double clip(double v, double most)
     return v < 0 ? 0 : v > most ? most : v;
 }
 
-/* Clip what is shown, and drop a box of which nothing is. */
+/* Clip the shown box, and drop it if nothing is left. */
 static void show(struct pstk__moved_box *box, uint32_t width, uint32_t height)
 {
     struct pstk__sides *e = &box->shown;
@@ -35,7 +35,8 @@ void pstk__boxes_begin(struct pstk__boxes *boxes, uint32_t width, uint32_t heigh
     }
 }
 
-/* The bounding box of four moved corners. 0: one of them goes nowhere. */
+/* Replace a box by the bounding box of its four moved corners. 0: one of them has no place after
+ * the op. */
 static int move(struct pstk__sides *e, const struct pstk_op *op, const struct pstk__view *view)
 {
     struct pstk__point p[4] = {
@@ -53,7 +54,7 @@ static int move(struct pstk__sides *e, const struct pstk_op *op, const struct ps
     return 1;
 }
 
-/* Whether the centre of a box lies in an image of this size, not on its edge. */
+/* Return whether the centre of a box lies in an image of this size, not on its edge. */
 static int has_centre(const struct pstk__sides *e, const struct pstk__view *view)
 {
     const double x = 0.5 * (e->min.x + e->max.x), y = 0.5 * (e->min.y + e->max.y);

@@ -31,7 +31,7 @@ static int check_fits(const struct pstk__canvas *canvas, const struct pstk_op *o
     return pstk__picture_room(n_pixels, after.channels) <= canvas->room ? 0 : PSTK_EFBIG;
 }
 
-/* Apply the table that waits. */
+/* Apply the waiting table. */
 static void apply_table(struct pstk__canvas *canvas)
 {
     if (canvas->has_table)
@@ -62,7 +62,7 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
     }
     const struct pstk__view view = {.width = canvas->picture.width,
                                     .height = canvas->picture.height};
-    if (!pstk__op_keeps_pixels(op, &view)) /* else fewer may be left for the table */
+    if (!pstk__op_keeps_pixels(op, &view)) /* otherwise fewer pixels may be left for the table */
         apply_table(canvas);
     rc = work.change(op, canvas);
     pstk__arena_reset(canvas->arena, mark);

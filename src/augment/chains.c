@@ -6,8 +6,8 @@
 #include <math.h>
 
 /* Draw the logarithm of a gamma distributed number. Marsaglia and Tsang, "A simple method for
- * generating gamma variables", ACM TOMS 26 (3), 2000; for alpha below 1 by their note: a number of
- * alpha + 1, times a uniform one to the power 1 / alpha. */
+ * generating gamma variables", ACM TOMS 26 (3), 2000. For alpha below 1 their note applies: a
+ * number for alpha + 1, times a uniform one to the power 1 / alpha. */
 static double log_gamma(struct pstk__random *r, double alpha)
 {
     const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d);
@@ -22,7 +22,7 @@ static double log_gamma(struct pstk__random *r, double alpha)
     return alpha < 1 ? found + pstk__log(1 - pstk__random_unit(r)) / alpha : found;
 }
 
-/* Logarithms: of a small alpha, most numbers are too small for a double. */
+/* Work with logarithms: for a small alpha, most numbers are too small for a double. */
 void pstk__chains_weights(struct pstk__random *r, double alpha, uint32_t n, float *weights)
 {
     double numbers[PSTK__MAX_CHAINS], most = -1e300, sum = 0;

@@ -13,14 +13,13 @@
 #define PSTK__MAX_CHAIN 16u /* operations */
 
 /* Append a MIX: its mode, an enum pstk_chain_mode, and the weight of the original. Returns its
- * place.
- */
+ * index. */
 uint32_t pstk__chains_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight);
-/* Begin a chain of this weight, which has the operations appended next. */
+/* Begin a chain of this weight; the operations appended next belong to it. */
 void pstk__chains_add(struct pstk__sampled_ops *to, double weight);
-/* Make all that was appended since begin, which returned `at`, the children of the MIX. */
+/* Make everything that was appended since begin, which returned `at`, the children of the MIX. */
 void pstk__chains_end(struct pstk__sampled_ops *to, uint32_t at);
-/* The arena bytes of a MIX, without those of its children. */
+/* Return the arena bytes of a MIX, without those of its children. */
 uint64_t pstk__chains_scratch(const struct pstk__largest *in, uint32_t channels);
 
 /* Draw n weights, 1 to PSTK__MAX_CHAINS, of a symmetric Dirichlet distribution. Their sum is 1;

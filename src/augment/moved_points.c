@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/moved_points.h"
 
-/* Not-a-number is not in the image. */
+/* Mark the points that left the image. A NaN counts as outside. */
 static void find_outside(struct pstk__moved_points *points, uint32_t width, uint32_t height)
 {
     for (uint32_t i = 0; i < points->n; i++) {
@@ -28,7 +28,7 @@ void pstk__moved_points_move(struct pstk__moved_points *points, const struct pst
     find_outside(points, after.width, after.height);
 }
 
-/* By the sign of the area that the two sides of a square span, in the middle of the image. */
+/* The sign of the area that two sides of a square span, in the middle of the image, shows it. */
 int pstk__op_mirrors(const struct pstk_op *op, const struct pstk__view *view)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * moved_points: points of an image, moved as operations move its pixels, and which of them an
- * operation removed. A point lies in an image of width x height if 0 <= x <= width and
- * 0 <= y <= height: as many places on the left edge as on the right, so that a flip changes
- * nothing. Pure.
+ * moved_points: points of an image that move as operations move its pixels, and the points that an
+ * operation removed. A point lies in an image of width x height if 0 <= x <= width and 0 <= y <=
+ * height. Both edges count alike, so a flip changes nothing. Pure.
  */
 #ifndef PSTK_MOVED_POINTS_H
 #define PSTK_MOVED_POINTS_H
@@ -11,17 +10,18 @@
 #include "augment/op.h"
 
 struct pstk__moved_points {
-    struct pstk__point *points; /* borrowed; never clipped; NaN: nowhere */
-    uint8_t *is_outside;        /* borrowed; 1: left the image, and does not come back */
+    struct pstk__point *points; /* borrowed; never clipped; NaN: no place */
+    uint8_t *is_outside;        /* borrowed; 1: left the image, for good */
     uint32_t n;
 };
 
 /* Begin with points that are set, in an image of this size. */
 void pstk__moved_points_begin(struct pstk__moved_points *points, uint32_t width, uint32_t height);
-/* Move points with a fixed op; `view` is that before the op. */
+/* Move points with a fixed op; `view` is the view before the op. */
 void pstk__moved_points_move(struct pstk__moved_points *points, const struct pstk_op *op,
                              const struct pstk__view *view);
-/* Whether a fixed op mirrors an image of this view: what turns to the right turns to the left. */
+/* Return whether a fixed op mirrors an image of this view, so that a turn to the right becomes one
+ * to the left. */
 int pstk__op_mirrors(const struct pstk_op *op, const struct pstk__view *view);
 
 #endif

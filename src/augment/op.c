@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* What copies, compares and checks params.values sees the parameters of every kind. A test of the
- * package looks at the other half: that they are doubles alone. */
+/* Functions that copy, compare and check params.values handle the parameters of every kind. A test
+ * of the package checks the other half: every parameter is a double. */
 _Static_assert(sizeof(union pstk_op_params) == PSTK_MAX_OP_PARAMS * sizeof(double),
                "no kind of operation has more parameters than params.values");
 
@@ -167,10 +167,10 @@ void pstk__ops_finish(const struct pstk_op *ops, uint32_t n, struct pstk__normal
 /* ---- the prefix ------------------------------------------------------------------------------ */
 
 /*
- * Whether the decoder's rows can be given to an op as they come, when `view` is the view before it.
- * A resize reads the image as it is decoded. A crop may pad the image, but not uncover pixels that
- * an earlier crop removed. Rows can be coloured on their way into the resize only, and padding is
- * not coloured: it must be black.
+ * Return whether the decoder's rows can be given to an op as they come, when `view` is the view
+ * before it. A resize reads the image as it is decoded. A crop may pad the image, but not uncover
+ * pixels that an earlier crop removed. Rows can be coloured only on their way into the resize, and
+ * padding is not coloured: it must be black.
  */
 static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
 {
@@ -200,7 +200,7 @@ uint32_t pstk__ops_prefix(const struct pstk_op *ops, uint32_t n)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Whether only ops that erase follow op j. */
+/* Return whether only ops that erase follow op j. */
 static int is_last(const struct pstk_op *ops, uint32_t n, uint32_t j)
 {
     for (uint32_t k = j + 1; k < n; k++) {
@@ -221,15 +221,15 @@ static int named(int code, const char *list, uint32_t j, const char *name,
 
 /* A walk through a list and its children. */
 struct walk {
-    uint32_t depth; /* of parents */
+    uint32_t depth; /* number of parents */
     uint32_t n;     /* ops so far */
 };
 
 static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
                     struct pstk__view *view, struct pstk_error *err);
 
-/* Whether a child keeps the size of every image: of those of the view, if that is known, else of
- * two that differ. One that draws must keep any size. */
+/* Return whether a child keeps the size of every image: the view's size, if it is known, else two
+ * that differ. A child that draws must keep any size. */
 static int keeps_size(const struct pstk_op *op, const struct pstk__view *view)
 {
     static const uint32_t sizes[2][2] = {{101, 202}, {303, 102}};
@@ -246,7 +246,7 @@ static int keeps_size(const struct pstk_op *op, const struct pstk__view *view)
     return keeps;
 }
 
-/* Check the children of an op. Whichever are drawn, in whatever order, the view stays the same. */
+/* Check the children of an op. The view stays the same for any choice and order of them. */
 static int check_children(const struct pstk_op *op, struct walk *walk,
                           const struct pstk__view *view, struct pstk_error *err)
 {
@@ -271,8 +271,8 @@ static int check_children(const struct pstk_op *op, struct walk *walk,
     return 0;
 }
 
-/* Bounds on what a list can ask for: on its length, as children may be shared, and on the size of
- * pictures between its ops. */
+/* Check the bounds on a list: on its length, as children may be shared, and on the size of pictures
+ * between its ops. */
 static int check_bounds(const struct walk *walk, const struct pstk__view *after,
                         struct pstk_error *err)
 {

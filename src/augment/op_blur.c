@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "pixels/blur.h"
 
-#define MAX_SIGMA 1e4 /* pixels; also of a radius */
+#define MAX_SIGMA 1e4 /* pixels; also the maximum radius */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
 struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_call: a function of the program, between operations. */
+/* op_call: runs a function of the program between operations. */
 #include "augment/canvas.h"
 #include "augment/sampled_ops.h"
 
@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N_WORDS 4u               /* of random bits */
+#define N_WORDS 4u               /* words of random bits */
 #define MAX_SCRATCH 4294967296.0 /* bytes */
 #define MAX_WORD 4294967295.0
 #define GUARD PSTK__PICTURE_PAD /* bytes after the pixels, and after the scratch */
 #define GUARD_BYTE 0xa5
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* size that the arena takes */
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
@@ -45,7 +45,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 1 + N_WORDS, err);
 }
 
-/* A list's op becomes one whose random bits are set. */
+/* Append a copy of the list's op, with its random bits set. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct pstk_op drawn = *op;
@@ -89,9 +89,9 @@ static int guard_is_broken(const uint8_t *guard)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-#define QUOTED 380 /* bytes of a function's message that are quoted */
+#define QUOTED 380 /* maximum bytes of a function's message that are quoted */
 
-/* 1: the byte at `at` is a control character, or part of one of U+0080 to U+009F. */
+/* Return 1 when the byte at `at` is a control character, or part of one of U+0080 to U+009F. */
 static int is_control(const char *text, size_t at)
 {
     const uint8_t byte = (uint8_t)text[at], next = byte ? (uint8_t)text[at + 1] : 0;
@@ -100,7 +100,7 @@ static int is_control(const char *text, size_t at)
            (byte == 0xc2 && next >= 0x80 && next < 0xa0);
 }
 
-/* Copy a function's message; bytes that are no text, or control a terminal, become \x1b. */
+/* Copy a function's message. Bytes that are not UTF-8, or that control a terminal, become \x1b. */
 static void quote(char to[QUOTED + 1], const char *message)
 {
     char text[QUOTED + 1];
@@ -113,13 +113,13 @@ static void quote(char to[QUOTED + 1], const char *message)
             to[used++] = text[i];
         else
             used += (size_t)snprintf(to + used, 5, "\\x%02x", (uint8_t)text[i]);
-        if (i == end) /* what follows a byte that is no text may be text */
+        if (i == end) /* bytes after an invalid one may be text */
             end = i + 1 + pstk__utf8_end(text + i + 1, length - i - 1);
     }
     to[used] = 0;
 }
 
-/* Report a function that returned `result`, and may have said why. */
+/* Report that a function returned `result`; `why` may hold its message. */
 static int report(const struct pstk__canvas *canvas, int result, const char *broken,
                   const struct pstk_error *why)
 {

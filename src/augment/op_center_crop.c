@@ -9,8 +9,8 @@ struct pstk_op pstk_center_crop(uint32_t height, uint32_t width)
     return (struct pstk_op){.kind = PSTK_OP_CENTER_CROP, .width = width, .height = height};
 }
 
-/* Return where torchvision's CenterCrop begins in `have` pixels. A cut is rounded half to even;
- * with padding, the smaller half comes first. */
+/* Return the offset of torchvision's CenterCrop in `have` pixels. A cut is rounded half to even; of
+ * a padding, the smaller half comes first. */
 static int64_t center_offset(uint32_t have, uint32_t want)
 {
     if (want > have)

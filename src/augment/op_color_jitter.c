@@ -8,7 +8,8 @@
 
 #define N_KINDS 4
 
-/* In the order of params.values, where each has its least and its greatest number. */
+/* The adjustments in the order of params.values, where each has its least and its greatest number.
+ */
 static const struct {
     uint32_t kind;
     const char *name;
@@ -20,7 +21,7 @@ static const struct {
     {PSTK_OP_HUE, "hue", -0.5, 0.5, 0},
 };
 
-/* Return the least factor that a number stands for. */
+/* Return the least factor of a range given as one number, the reach. */
 static double min_of(double reach)
 {
     return reach < 1 ? 1 - reach : 0;
@@ -55,14 +56,15 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 8, err);
 }
 
-/* A range that is one neutral number leaves its adjustment out, as in torchvision. */
+/* Return whether an adjustment is drawn. A range of one neutral number leaves it out, as in
+ * torchvision. */
 static int is_used(const struct pstk_op *op, uint32_t i)
 {
     return op->params.values[2 * i] != adjustments[i].neutral ||
            op->params.values[2 * i + 1] != adjustments[i].neutral;
 }
 
-/* torchvision draws the order first, then the factors in the order of the arguments. */
+/* Draw as torchvision does: the order first, then the factors in the order of the arguments. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     uint32_t order[N_KINDS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_colour: the colour operations of Pillow with given parameters: torchvision's
- * adjust_brightness, adjust_contrast and so on, of PIL images. Those that map each byte by itself
- * have tables, which the canvas folds.
+ * adjust_brightness, adjust_contrast and so on for PIL images. Operations that map each byte by
+ * itself have tables, which the canvas folds.
  */
 #include "augment/canvas.h"
 #include "augment/op_tensor.h"
@@ -18,7 +18,7 @@ struct pstk_op pstk_adjust(uint32_t kind, double value)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Check one parameter, the only one. */
+/* Check the only parameter. */
 static int check_value(const struct pstk_op *op, const char *what, double least, double most,
                        struct pstk_error *err)
 {
@@ -29,7 +29,7 @@ static int check_value(const struct pstk_op *op, const char *what, double least,
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
 
-#define MAX_FACTOR 1e6 /* more is a mistake, and stays far from what a float holds */
+#define MAX_FACTOR 1e6 /* a larger factor is a mistake; float can hold far more */
 
 static int check_factor(const struct pstk_op *op, struct pstk_error *err)
 {
@@ -97,7 +97,7 @@ static int check_permute(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
 }
 
-/* Pillow has no such operation on RGBA. */
+/* Refuse RGBA, for which Pillow has no such operation. */
 static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
 {
     (void)op;

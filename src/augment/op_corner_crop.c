@@ -45,7 +45,7 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
     return is_known && is_smaller(op, view) ? fail_smaller(op, view, PSTK_STAGE_OPEN, err) : 0;
 }
 
-/* The part of an image that is not smaller. */
+/* Return the crop of an image that is at least as large. */
 static struct pstk_op part_of(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const uint32_t right = width - op->width, bottom = height - op->height;

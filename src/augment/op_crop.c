@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_crop: torchvision's functional crop, a part that may reach outside of the image, and the crop
- * that a random IoU crop draws, a part inside. */
+/* op_crop: torchvision's functional crop, which may reach outside of the image, and the crop that a
+ * random IoU crop draws, which lies inside. */
 #include "augment/canvas.h"
 
 #include "base/error.h"
 #include "pixels/copy.h"
 
-#define MAX_OFFSET 1e6 /* pixels; what random crops draw is less */
+#define MAX_OFFSET 1e6 /* pixels; random crops draw less */
 
 struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t width)
 {
@@ -85,7 +85,7 @@ const struct pstk__op_entry pstk__op_crop = {
     .move = move,
 };
 
-/* What a random IoU crop draws. */
+/* The entry of the op that a random IoU crop draws. */
 const struct pstk__op_entry pstk__op_iou_crop = {
     .kind = PSTK_DRAWN_IOU_CROP,
     .effects = PSTK__CROPS | PSTK__KNOWS_IMAGE | PSTK__KEEPS_CENTRES,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_erase: torchvision's RandomErasing, and timm's, of the finished rows of an output, and the
+/* op_erase: torchvision's RandomErasing and timm's, on the finished rows of an output, and the
  * boxes that they draw. */
 #include "augment/sampled_ops.h"
 
@@ -15,7 +15,7 @@
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 #define INLINE static inline __attribute__((always_inline))
 
-#define PER_CHANNEL 2 /* is_normal of a random erasing */
+#define PER_CHANNEL 2 /* value of is_normal in a random erasing */
 #define MAX_COUNT 32
 
 struct pstk_op pstk_random_erasing(double probability, double value)
@@ -40,7 +40,7 @@ struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* most: of is_normal. */
+/* Check the fill. max: the largest is_normal. */
 static int check_values(const double values[PSTK__MAX_CHANNELS], double is_normal, int most,
                         struct pstk_error *err)
 {
@@ -53,7 +53,7 @@ static int check_values(const double values[PSTK__MAX_CHANNELS], double is_norma
     return 0;
 }
 
-/* Rows of u8 hold whole values only. */
+/* Check that values for u8 rows are whole numbers. */
 static int check_dtype(const double values[PSTK__MAX_CHANNELS], double is_normal,
                        const struct pstk__view *view, struct pstk_error *err)
 {
@@ -141,8 +141,8 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* Set the height and width of one of `count` boxes as one try of torchvision's get_params, and of
- * timm's _erase, does. 0: it is too large. */
+/* Draw the height and width of one of `count` boxes, as one try of torchvision's get_params or
+ * timm's _erase. 0: the box is too large. */
 static int draw_size(const struct pstk_op *op, struct pstk__random *r,
                      const struct pstk__view *view, uint32_t count, struct pstk__box *box)
 {
@@ -160,7 +160,8 @@ static int draw_size(const struct pstk_op *op, struct pstk__random *r,
     return 1;
 }
 
-/* Set the values of a box: those given, or normal ones, or the key of such. */
+/* Set the fill of a box: the given values, random normal ones, or the key of normal numbers for
+ * each pixel. */
 static void draw_values(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk_erase_params *drawn)
 {
@@ -173,7 +174,8 @@ static void draw_values(const struct pstk_op *op, struct pstk__random *r,
         drawn->key[k] = pstk__random_u32(r);
 }
 
-/* As torchvision's get_params, in its order; 64 bits in place of normal numbers. */
+/* Draw a box as torchvision's get_params, in its order, but with 64 bits in place of normal
+ * numbers. */
 static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t count,
                      struct pstk__sampled_ops *to)
 {
@@ -192,7 +194,7 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t 
     pstk__sampled_ops_add(to, &drawn);
 }
 
-/* As torchvision's forward, and as timm's with a number of boxes. */
+/* Draw as torchvision's forward, or as timm's with a number of boxes. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const struct pstk_random_erasing_params *p = &op->params.random_erasing;
@@ -252,7 +254,8 @@ static void put_normal(uint8_t *out, struct pstk__random *r, uint64_t step, uint
         put_constant(out, element_of((float)pstk__normal(pstk__random_u32(r)), dtype), 1, 1, size);
 }
 
-/* Normal numbers come in the order of channels, rows and columns, whatever the layout is. */
+/* Overwrite a box. Normal numbers come in the order of channels, rows and columns, in any layout.
+ */
 static void erase(const struct pstk_op *op, const struct pstk__finish *finish, void *row)
 {
     const struct pstk_erase_params *p = &op->params.erase;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_fit: what fits an image of any size to one size and keeps its aspect ratio: a resize of the
+/* op_fit: ops that fit an image of any size to one size and keep its aspect ratio: a resize of the
  * longer side, padding, and both in one. */
 #include "augment/canvas.h"
 #include "augment/sampled_ops.h"
@@ -32,8 +32,8 @@ struct pstk_op pstk_letterbox(uint32_t height, uint32_t width, uint32_t position
 
 /* ---- shared by ops that keep the aspect ratio ------------------------------------------------ */
 
-/* A side of v pixels that is rounded becomes at least 1 pixel, and at least v / 2. Doubles round
- * what they multiply: a millionth more is enough. */
+/* Return the least size after rounding. A side of v pixels becomes at least 1 pixel, and at least v
+ * / 2. Products of doubles are rounded, so a millionth more is enough. */
 static uint32_t min_of(uint32_t max_in, double scale)
 {
     const double out = max_in / (2.000001 * scale);
@@ -66,7 +66,7 @@ struct pstk_op pstk__part_of(const struct pstk_op *op, int64_t top, int64_t left
     return part;
 }
 
-/* Change the canvas by a fixed op that this one stands for. */
+/* Change the canvas by another fixed op, which this one is equivalent to. */
 static int change_by(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     return pstk__op_entry(op->kind)->change(op, canvas);
@@ -93,7 +93,7 @@ static int check_longest(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
 }
 
-/* Set the size of an image: torchvision's int(most * short / long), and 1 where that is 0. */
+/* Set the size of an image: torchvision's int(most * short / long), but at least 1. */
 static void size_longest(const struct pstk_op *op, struct pstk__view *view)
 {
     const uint64_t w = view->width, h = view->height, most = op->width;
@@ -183,7 +183,7 @@ static int is_larger(const struct pstk_op *op, const struct pstk__view *view)
     return view->width > op->width || view->height > op->height;
 }
 
-/* Of what is added, the smaller half comes first. */
+/* Return the crop that pads an image. The smaller half of the padding comes first. */
 static struct pstk_op padded_of(const struct pstk_op *op, const struct pstk__view *view)
 {
     if (op->params.pad_to_size.position == PSTK_POSITION_TOP_LEFT)
@@ -252,7 +252,7 @@ const struct pstk__op_entry pstk__op_pad_to_size = {
 
 /* ---- letterbox ------------------------------------------------------------------------------- */
 
-/* What a letterbox does to an image. */
+/* The two ops of a letterbox for one image. */
 struct letters {
     struct pstk_op resize, part;
 };
@@ -263,7 +263,8 @@ static uint32_t fitted(double side, uint32_t most)
     return rounded < 1 ? 1u : rounded < most ? (uint32_t)rounded : most;
 }
 
-/* As Pillow's ImageOps.pad, with its order of operations; where a side would have 0 pixels, 1. */
+/* Return the ops of Pillow's ImageOps.pad, with its order of operations; a side has at least 1
+ * pixel. */
 static struct letters letters_of(const struct pstk_op *op, const struct pstk__view *view)
 {
     const double ratio = (double)view->width / view->height;

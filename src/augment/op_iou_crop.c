@@ -56,7 +56,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* The intersection of a box and the crop, divided by their union. */
+/* Return the intersection of a box and the crop, divided by their union. */
 static double iou(const struct pstk__sides *box, const struct pstk__sides *crop)
 {
     const struct pstk__sides both = {.min = {box->min.x > crop->min.x ? box->min.x : crop->min.x,
@@ -68,7 +68,7 @@ static double iou(const struct pstk__sides *box, const struct pstk__sides *crop)
     return shared / (pstk__sides_area(box) + pstk__sides_area(crop) - shared);
 }
 
-/* Whether a box whose centre lies in the crop overlaps it by so much. */
+/* Return whether a box whose centre lies in the crop has at least this IoU with it. */
 static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *crop, double least)
 {
     for (uint32_t i = 0; i < boxes->n; i++) {
@@ -83,7 +83,7 @@ static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *cr
     return 0;
 }
 
-/* One trial of torchvision's make_params. */
+/* Make one trial of torchvision's make_params. */
 static int try_crop(const struct pstk_op *op, struct pstk__random *r,
                     const struct pstk__sampled_ops *to, double least, struct pstk_op *crop)
 {
@@ -125,7 +125,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     }
 }
 
-/* The size depends on the sample. */
+/* Leave the size open: it depends on the sample. */
 static void size_random(const struct pstk_op *op, struct pstk__view *view)
 {
     (void)op;

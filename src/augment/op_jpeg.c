@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_jpeg: what a JPEG file loses, at a fixed quality, and at a random one as torchvision's JPEG.
- */
+/* op_jpeg: the loss of a JPEG file, at a fixed quality, or at a random one as in torchvision's
+ * JPEG. */
 #include "augment/canvas.h"
 #include "augment/sampled_ops.h"
 
@@ -56,7 +56,7 @@ static int check_random(const struct pstk_op *op, struct pstk_error *err)
     return check_rest(op, 2, err);
 }
 
-/* A JPEG file has no alpha. */
+/* Refuse RGBA: a JPEG file has no alpha. */
 static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
 {
     (void)op;

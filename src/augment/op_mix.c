@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_mix: several chains of operations on one picture, and the mix of what they make: what AugMix
- * draws. A MIX has its chains as children: each begins with a MIX_CHAIN, and fixed operations
+ * op_mix: several chains of operations on one picture, and the mix of their results, as AugMix
+ * draws them. A MIX has its chains as children: each begins with a MIX_CHAIN, and fixed operations
  * follow.
  */
 #include "augment/canvas.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define MAX_CHILDREN 1024u
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* size that the arena takes */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
 struct pstk_op pstk_mix_chains(uint32_t mode, double weight, const struct pstk_op *children,
@@ -64,7 +64,7 @@ static int check_weight(const char *what, double weight, struct pstk_error *err)
     return 0;
 }
 
-/* Whether the op keeps the size of images of two different sizes. */
+/* Return whether the op keeps the size of images of two different sizes. */
 static int keeps_size(const struct pstk_op *op)
 {
     for (uint32_t side = 101; side <= 202; side += 101) {
@@ -150,10 +150,10 @@ static int fits(const struct pstk_op *op, const struct pstk__view *view)
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* The mix so far, of `size` bytes: a sum, or, of BLENDS, a picture. */
+/* The mix so far, of `size` bytes: a sum or, for BLENDS, a picture. */
 struct mixing {
     uint32_t mode;
-    float weight; /* of the original */
+    float weight; /* weight of the original */
     uint64_t size;
     const uint8_t *original;
     float *sum;
@@ -197,7 +197,7 @@ static uint32_t chain_length(const struct pstk_op *op, uint32_t begin)
     return end - begin;
 }
 
-/* The chain's operations find the original in the canvas. */
+/* Mix the chains. The operations of each chain find the original in the canvas. */
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const uint64_t size = pstk__picture_size(&canvas->picture);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_normalize: torchvision's ToTensor, or ToDtype, and Normalize in one, and the former alone,
- * folded into the output's table. */
+/* op_normalize: torchvision's ToTensor, or ToDtype, alone or with Normalize, folded into the
+ * output's table. */
 #include "augment/op.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ struct pstk_op pstk_to_float(uint32_t scale)
     return op;
 }
 
-/* Programs for three channels may leave the member 0. */
+/* Return the channels of the op; 0, which programs for three channels may leave, means 3. */
 static uint32_t channels_of(const struct pstk_op *op)
 {
     return op->channels ? op->channels : 3;

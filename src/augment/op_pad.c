@@ -44,7 +44,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 5, err);
 }
 
-/* Pixels that the image gets in width and in height. */
+/* Return the pixels that the op adds to width or height. */
 static uint32_t more_width(const struct pstk_op *op)
 {
     return (uint32_t)(op->params.pad.left + op->params.pad.right);

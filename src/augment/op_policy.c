@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_policy: torchvision's TrivialAugmentWide, RandAugment, AutoAugment and AugMix: each draws
+ * op_policy: torchvision's TrivialAugmentWide, RandAugment, AutoAugment and AugMix. Each draws
  * operations from a set, with magnitudes from tables. Source: torchvision 0.29,
  * transforms/autoaugment.py.
  */
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-#define MAX_OPS 32u /* that RandAugment applies to one image */
+#define MAX_OPS 32u /* maximum operations of RandAugment for one image */
 #define MAX_BINS 256u
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
@@ -44,7 +44,8 @@ struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth
 
 /* ---- the set of operations ------------------------------------------------------------------- */
 
-/* In torchvision's order of TrivialAugmentWide and RandAugment; AutoAugment has Invert, too. */
+/* The members in torchvision's order for TrivialAugmentWide and RandAugment; AutoAugment has
+ * Invert, too. */
 enum member {
     IDENTITY,
     SHEAR_X,
@@ -60,7 +61,7 @@ enum member {
     SOLARIZE,
     AUTOCONTRAST,
     EQUALIZE,
-    N_DRAWN, /* members that TrivialAugmentWide and RandAugment draw from */
+    N_DRAWN, /* number of members that TrivialAugmentWide and RandAugment draw from */
     INVERT = N_DRAWN,
 };
 
@@ -72,8 +73,9 @@ static int is_signed(enum member member)
 /* The greatest magnitudes of a policy. */
 struct space {
     float shear, degrees, factor;
-    float translate[2];           /* pixels, of x and y */
-    uint32_t all_bits, lost_bits; /* of posterize: those that stay at first, and that go */
+    float translate[2]; /* pixels in x and y */
+    uint32_t all_bits,
+        lost_bits; /* posterize: bits kept at magnitude 0, and bits lost at the largest */
     uint32_t n_bins;
 };
 
@@ -88,7 +90,7 @@ static struct space space_wide(uint32_t n_bins)
                           .n_bins = n_bins};
 }
 
-/* That of RandAugment and AutoAugment, for an image of this size. */
+/* Return the magnitudes of RandAugment and AutoAugment for an image of this size. */
 static struct space space_of(const struct pstk__view *view, uint32_t n_bins)
 {
     return (struct space){
@@ -101,22 +103,22 @@ static struct space space_of(const struct pstk__view *view, uint32_t n_bins)
         .n_bins = n_bins};
 }
 
-/* torch.linspace(from, to, n)[i] in float32, counted from the nearer end. torch rounds a product
- * and a sum at once where the CPU can; a double holds the product exactly. */
+/* Return torch.linspace(from, to, n)[i] in float32, counted from the nearer end. torch uses a fused
+ * multiply-add if the CPU has one; a double holds the product exactly. */
 static double linspace(float from, float to, uint32_t n, uint32_t i)
 {
     const float step = (to - from) / (float)(n - 1);
     return i < n / 2 ? (float)(from + (double)step * i) : (float)(to - (double)step * (n - 1 - i));
 }
 
-/* Bits that posterize leaves: all - round(i / ((n - 1) / lost)), in float32 as torch. */
+/* Return the bits that posterize keeps: all - round(i / ((n - 1) / lost)), in float32 as torch. */
 static double bits_of(const struct space *space, uint32_t i)
 {
     const float divisor = (float)((double)(space->n_bins - 1) / space->lost_bits);
     return space->all_bits - pstk__rint_even((float)i / divisor);
 }
 
-/* The magnitude of bin i; 0 for members without one. */
+/* Return the magnitude of bin i; 0 for members without one. */
 static double magnitude_of(const struct space *space, enum member member, uint32_t i)
 {
     switch (member) {
@@ -142,13 +144,14 @@ static double magnitude_of(const struct space *space, enum member member, uint32
     }
 }
 
-/* An affine operation without rotation: x grows by `shear_x` a row, y by `shear_y` a column. */
+/* Return an affine operation without rotation: x grows by `shear_x` a row, y by `shear_y` a column.
+ */
 static struct pstk_op moved(double shear_x, double shear_y, double x, double y)
 {
     return pstk_affine((const double[6]){1, shear_x, x, shear_y, 1, y}, 0);
 }
 
-/* Append a member; torchvision's _apply_op. Its shear is tan(atan(magnitude)), here the magnitude
+/* Append a member as torchvision's _apply_op. Its shear is tan(atan(magnitude)), here the magnitude
  * itself; translations are cut to whole pixels. */
 static void add(struct pstk__sampled_ops *to, const struct pstk_op *policy, enum member member,
                 double magnitude)
@@ -235,7 +238,7 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : check_rest(op, 3, err);
 }
 
-/* Policies work on gray and RGB, as those of their operations that Pillow lacks for RGBA. */
+/* Refuse RGBA: Pillow lacks some operations of the policies for it. */
 static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
 {
     (void)op;
@@ -370,7 +373,7 @@ static const uint8_t mixed[] = {SHEAR_X,   SHEAR_Y,  TRANSLATE_X,  TRANSLATE_Y, 
                                 POSTERIZE, SOLARIZE, AUTOCONTRAST, EQUALIZE,    BRIGHTNESS,
                                 COLOR,     CONTRAST, SHARPNESS};
 #define N_MIXED (sizeof mixed)
-#define N_COLOURLESS 9 /* the first of them, without those of ALL_OPS */
+#define N_COLOURLESS 9 /* number of the first members that are left without those of ALL_OPS */
 
 static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 {
@@ -406,7 +409,7 @@ static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
     }
 }
 
-/* torchvision draws all weights first. */
+/* Draw AugMix. torchvision draws all weights first. */
 static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t n = (uint32_t)op->params.aug_mix.n_chains;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_choice: operations that others are the children of: torchvision's RandomApply,
+/* op_random_choice: operations that choose among their children: torchvision's RandomApply,
  * RandomChoice and RandomOrder. */
 #include "augment/sampled_ops.h"
 
@@ -31,7 +31,7 @@ struct pstk_op pstk_random_order(const struct pstk_op *children, uint32_t n_chil
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Check all but the parameters. The children themselves are checked by pstk__ops_check. */
+/* Check everything but the parameters. pstk__ops_check checks the children themselves. */
 static int check_parent(const struct pstk_op *op, uint32_t n_params, struct pstk_error *err)
 {
     if (op->n_children < 1 || op->n_children > MAX_CHILDREN || !op->children)
@@ -88,7 +88,7 @@ static void draw_apply(const struct pstk_op *op, struct pstk__random *r,
             pstk__sampled_ops_add_draw(to, &op->children[i], r);
 }
 
-/* Draw by weight; without weights all children are equal. */
+/* Draw a child by weight; without weights all children are equally likely. */
 static void draw_choice(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {

@@ -7,8 +7,8 @@
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
-/* Those of a photometric distortion, in the order of params.values, where each has its least and
- * its greatest number. */
+/* The adjustments of a photometric distortion, in the order of params.values, where each has its
+ * least and its greatest number. */
 enum {
     BRIGHTNESS,
     CONTRAST,
@@ -50,7 +50,7 @@ struct pstk_op pstk_random_photometric_distort(double probability)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Check the last of the parameters. */
+/* Check a probability, which is the last parameter. */
 static int check_probability(const struct pstk_op *op, double probability, uint32_t n_used,
                              struct pstk_error *err)
 {
@@ -87,7 +87,7 @@ static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_err
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* An image of one channel is gray: nothing is drawn for it. */
+/* Draw nothing for an image of one channel: it is gray. */
 static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
                            struct pstk__sampled_ops *to)
 {
@@ -96,7 +96,7 @@ static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
         pstk__sampled_ops_add(to, &drawn);
 }
 
-/* One channel has one order. */
+/* Draw nothing for one channel: it has one order. */
 static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
                              struct pstk__sampled_ops *to)
 {
@@ -118,7 +118,7 @@ static void adjust(struct pstk__sampled_ops *to, int i, double factor, int is_on
         pstk__sampled_ops_add(to, &drawn);
 }
 
-/* torchvision draws all before it applies any. */
+/* Draw a distortion as torchvision does: all numbers before any is applied. */
 static void draw_distort(const struct pstk_op *op, struct pstk__random *r,
                          struct pstk__sampled_ops *to)
 {

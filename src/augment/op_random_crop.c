@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_crop: torchvision's RandomCrop, which may pad first. */
+/* op_random_crop: torchvision's RandomCrop, with its optional padding first. */
 #include "augment/sampled_ops.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t paddin
     return op;
 }
 
-/* What it pads before it looks at the size. */
+/* Return the padding that is added before the size is checked. */
 static struct pstk_pad_params padding_of(const struct pstk_op *op)
 {
     const struct pstk_random_crop_params *p = &op->params.random_crop;
@@ -48,9 +48,10 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* What is cut from: the picture, which is padded on paper with a constant, else really. */
+/* The picture that is cropped, after its padding. With a constant, the crop op pads; otherwise, pad
+ * ops do. */
 struct padded {
-    int64_t left, top;     /* where the picture begins in it */
+    int64_t left, top;     /* offset of the picture in it; 0 where pad ops padded the picture */
     int64_t width, height; /* pixels */
 };
 
@@ -68,7 +69,7 @@ static void pad(const struct pstk_pad_params *by, struct padded *padded,
         pstk__sampled_ops_add(to, &drawn);
 }
 
-/* As torchvision's forward and get_params, in their order. With a constant, the crop pads. */
+/* Draw as torchvision's forward and get_params, in their order. With a constant, the crop pads. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct padded padded = {.width = to->view.width, .height = to->view.height};
@@ -96,13 +97,14 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     pstk__sampled_ops_add(to, &crop);
 }
 
-/* Three times it is padded: on all sides, in width and in height. */
+/* Return the maximum ops: the crop, and without a constant three paddings: on all sides, in width
+ * and in height. */
 static uint32_t most(const struct pstk_op *op)
 {
     return op->params.random_crop.mode == PSTK_PAD_CONSTANT ? 1 : 4;
 }
 
-/* Where it is too small, it is padded to less than twice the crop. */
+/* Bound the padded picture. A picture that is too small is padded to less than twice the crop. */
 static void between(const struct pstk_op *op, struct pstk__largest *e)
 {
     const struct pstk_random_crop_params *p = &op->params.random_crop;

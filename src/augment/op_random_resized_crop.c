@@ -47,8 +47,8 @@ static uint32_t at_least_1(double v)
     return v < 1.0 ? 1u : (uint32_t)v;
 }
 
-/* Return torchvision's fallback, the largest centred box within the range of ratios. Where extreme
- * ratios leave no pixels and torchvision fails, it has one pixel. */
+/* Return torchvision's fallback, the largest centred box within the range of ratios. For extreme
+ * ratios it has no pixels, and torchvision fails; here it has one pixel. */
 static struct pstk__box fallback_box(uint32_t width, uint32_t height,
                                      const struct pstk_random_resized_crop_params *by)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_scale: resizes to a random size, which keep the aspect ratio: torchvision v2's
+/* op_random_scale: resizes to a random size that keep the aspect ratio: torchvision v2's
  * ScaleJitter, RandomShortestSize and RandomResize. */
 #include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
 #define MAX_SIDE 65535u
-#define MIN_SCALE 1e-3 /* of a scale jitter */
+#define MIN_SCALE 1e-3 /* minimum of a scale jitter */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
 struct pstk_op pstk_scale_jitter(uint32_t height, uint32_t width, double least, double most)
@@ -31,14 +31,14 @@ struct pstk_op pstk_random_resize(uint32_t least, uint32_t end)
     return op;
 }
 
-/* Their results have sizes of their own. */
+/* Leave the size open: every result has its own. */
 static void size(const struct pstk_op *op, struct pstk__view *view)
 {
     (void)op;
     view->width = view->height = 0;
 }
 
-/* Append a resize of the view by a factor; sides are cut down, as Python's int does. */
+/* Append a resize of the view by a factor; sides are truncated, as by Python's int. */
 static void add_scaled(const struct pstk_op *op, double factor, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
@@ -76,7 +76,8 @@ static int check_jitter(const struct pstk_op *op, struct pstk_error *err)
     return pstk__op_check_unused(op, 2, err);
 }
 
-/* As torchvision's, which takes the width of the target for the height of the image. */
+/* Draw as torchvision's scale jitter, which takes the width of the target for the height of the
+ * image. */
 static void draw_jitter(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {
@@ -93,7 +94,7 @@ static void largest_jitter(const struct pstk_op *op, struct pstk__largest *e)
     e->n_pixels = (uint64_t)e->width * e->height;
 }
 
-/* Pixels of an image for one of the smallest result. */
+/* Return the image's pixels per pixel of the smallest result. */
 static double scale_jitter(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const double x = (double)width / op->height, y = (double)height / op->width;
@@ -117,8 +118,8 @@ static uint64_t scratch_jitter(const struct pstk_op *op, const struct pstk__larg
 
 /* ---- random shortest size, random resize ----------------------------------------------------- */
 
-/* What both bound: the least and the greatest length of the shorter side, and the greatest of the
- * longer one, 0: any. */
+/* Bounds of both resizes: the least and the greatest length of the shorter side, and the greatest
+ * of the longer one, 0: any. */
 struct range {
     double least, most, longest;
 };
@@ -187,7 +188,7 @@ static double longest_of(const struct pstk_op *op)
     return range.longest > 0 ? range.longest : range.most * PSTK__MAX_ASPECT;
 }
 
-/* As torchvision's, with its order of operations. */
+/* Draw as torchvision's, with its order of operations. */
 static void draw_shortest(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {

@@ -30,7 +30,7 @@ struct pstk_op pstk_random_perspective(double distortion, double probability, ui
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Two numbers from -most to most, in rising order. */
+/* Check two numbers from -most to most, in rising order. */
 static int check_angles(const char *what, double lo, double hi, struct pstk_error *err)
 {
     if (!(lo >= -MAX_ANGLE && lo <= hi && hi <= MAX_ANGLE))
@@ -39,7 +39,7 @@ static int check_angles(const char *what, double lo, double hi, struct pstk_erro
     return 0;
 }
 
-/* The end of each check. */
+/* Check the filter, and that size and parameters from n_used on are 0: the end of each check. */
 static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err)
 {
     int rc = pstk__op_check_warp_filter(op, err);
@@ -118,7 +118,7 @@ static void draw_rotation(const struct pstk_op *op, struct pstk__random *r,
     add(to, op, turn);
 }
 
-/* An expanded image has a size of its own. */
+/* Leave the size open: an expanded image has its own. */
 static void size_rotation(const struct pstk_op *op, struct pstk__view *view)
 {
     if (op->params.random_rotation.expand == 1)
@@ -131,7 +131,7 @@ static void largest_rotation(const struct pstk_op *op, struct pstk__largest *lar
         pstk__largest_turned(largest);
 }
 
-/* As torchvision's get_params, in its order. */
+/* Draw as torchvision's get_params, in its order. */
 static void draw_affine(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {
@@ -151,19 +151,20 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r,
     params.shear[1] = pstk__random_uniform(r, p->min_shear_y, p->max_shear_y);
     pstk__warp_affine_matrix(&params, matrix);
     for (int i = 0; i < 6; i++)
-        if (!isfinite(matrix[i])) /* a shear of a quarter turn: there is nothing to see */
+        if (!isfinite(matrix[i])) /* a shear of a quarter turn shows nothing */
             return;
     add(to, op, pstk_affine(matrix, 0));
 }
 
-/* A corner's place on an axis of `side` pixels, which moves inwards by at most `most`. */
+/* Return the new coordinate of a corner on an axis of `side` pixels, moved inwards by at most
+ * `most`. */
 static double inwards(struct pstk__random *r, uint32_t side, uint32_t most, int is_far)
 {
     const uint32_t by = (uint32_t)pstk__random_below(r, most + 1u);
     return is_far ? side - 1 - most + by : by;
 }
 
-/* As torchvision's get_params: x and y of each corner move inwards, at most to the middle. */
+/* Draw as torchvision's get_params: x and y of each corner move inwards, at most to the middle. */
 static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
                              struct pstk__sampled_ops *to)
 {

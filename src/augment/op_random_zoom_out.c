@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MAX_SIDES 16.0 /* of a canvas, in sides of the image */
+#define MAX_SIDES 16.0 /* maximum side of the canvas, in sides of the image */
 
 struct pstk_op pstk_random_zoom_out(double least, double most, double probability)
 {
@@ -30,7 +30,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
 }
 
-/* As torchvision's make_params, in its order. */
+/* Draw as torchvision's make_params, in its order. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t width = to->view.width, height = to->view.height;
@@ -54,7 +54,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     pstk__sampled_ops_add(to, &canvas);
 }
 
-/* Images get sizes of their own. */
+/* Leave the size open: every image has its own. */
 static void size(const struct pstk_op *op, struct pstk__view *view)
 {
     (void)op;
@@ -69,7 +69,7 @@ static void largest(const struct pstk_op *op, struct pstk__largest *e)
     e->n_pixels = (uint64_t)((double)e->n_pixels * sides * sides) + 1;
 }
 
-/* What an earlier crop removed must not be seen again. */
+/* Return whether there was a crop: the pixels that it removed must not be seen again. */
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
     (void)op;

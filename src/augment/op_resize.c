@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_resize: resizes to a size, whatever the aspect ratio. */
+/* op_resize: resizes to a size, with any aspect ratio. */
 #include "augment/canvas.h"
 #include "augment/sampled_ops.h"
 

@@ -38,9 +38,9 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 }
 
 /* Set the size of an image. Sides are truncated, not rounded: torchvision's int(s * long / short).
- * A product of two sides is below 2^36, so the quotient is too coarse for a double to round it up
- * to the next integer. Where torchvision's shorter side would be 0, it is 1. A longer side that
- * does not fit 32 bits becomes the most that does. */
+ * A product of two sides is below 2^36, so a double never rounds the quotient up to the next
+ * integer. A shorter side of 0 in torchvision is 1 here. A longer side that does not fit 32 bits
+ * becomes the largest value that does. */
 static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
 {
     const uint64_t w = *width, h = *height, most = (uint64_t)op->params.resize_shorter.longest;
@@ -72,8 +72,9 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 /*
  * Return a size such that no image of at most `max_in` on this axis, `max_side` on either, is
  * resized by more than max_in to that size. If the longer side does not bound the size, in / out is
- * at most max_side / width. If it does, that of the longer side is at most max_side / longest, and
- * that of the shorter less than twice as much: truncation halves at most what is 1 or more.
+ * at most max_side / width. If it does, in / out of the longer side is at most max_side / longest,
+ * and that of the shorter side less than twice as much: truncation halves at most a number that is
+ * 1 or more.
  */
 static uint32_t min_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_tensor: the operations of torchvision's v2 on uint8 tensors. Those of the same kind that give
- * Pillow's pixels (invert, posterize, solarize, equalize, flips, crops) have no part here.
+ * op_tensor: the operations of torchvision's v2 on uint8 tensors. Operations with the same pixels
+ * as Pillow's (invert, posterize, solarize, equalize, flips, crops) are not here.
  */
 #include "augment/op_tensor.h"
 
@@ -114,7 +114,7 @@ static int sharpness(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
-/* Rows have no canvas, and so the best kernels. */
+/* Convert with the best kernels: rows have no canvas to choose them. */
 static void colour_grayscale(const struct pstk_op *op, uint8_t *out, const uint8_t *in,
                              uint32_t n_pixels, uint32_t channels)
 {

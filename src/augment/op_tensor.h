@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_tensor: what operations do by the tensor reference, for the entries to name. */
+/* op_tensor: the tensor reference of the operations, named by their entries. */
 #ifndef PSTK_OP_TENSOR_H
 #define PSTK_OP_TENSOR_H
 
 #include "augment/op.h"
 
-/* Of operations that have no such reference: it is refused. */
+/* For operations without a tensor reference: it is refused. */
 extern const struct pstk__op_tensor pstk__op_tensor_none;
-/* Of random operations, which draw others. */
+/* For random operations, which draw other operations. */
 extern const struct pstk__op_tensor pstk__op_tensor_random_colour;
 extern const struct pstk__op_tensor pstk__op_tensor_random_blur;
 extern const struct pstk__op_tensor pstk__op_tensor_random_warp;

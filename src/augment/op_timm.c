@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "pixels/blur.h"
 
-#define MAX_OPS 32u /* that RandAugment applies to one image */
+#define MAX_OPS 32u /* maximum operations of RandAugment for one image */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
 struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude, double deviation,
@@ -44,8 +44,8 @@ struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t d
 #define M(name) PSTK__TIMM_##name
 #define MAX_MEMBERS 15
 
-/* What it draws from. Weights are twentieths; all 0: members are equally likely, and may come
- * again. */
+/* The sets of RandAugment. Weights are twentieths; all 0: members are equally likely, and may be
+ * drawn again. */
 static const struct {
     uint32_t n;
     uint8_t members[MAX_MEMBERS], weights[MAX_MEMBERS];
@@ -106,7 +106,7 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
     return pstk__timm_check_rest(op, 7, err);
 }
 
-/* Draw one that was not drawn before, by weight: members left are `left`. */
+/* Draw a member by its weight in `left`, which becomes 0. */
 static uint32_t draw_weighted(struct pstk__random *r, uint8_t *left, uint32_t n)
 {
     uint32_t sum = 0, i = 0;
@@ -119,7 +119,7 @@ static uint32_t draw_weighted(struct pstk__random *r, uint8_t *left, uint32_t n)
     return i;
 }
 
-/* timm draws all members first. */
+/* Draw RandAugment. timm draws all members first. */
 static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
@@ -156,7 +156,8 @@ struct part {
     uint8_t member, tenths, magnitude;
 };
 
-/* v0 and original. v0r and originalr have POSTERIZE_INCREASING in place of the other two. */
+/* Policies v0 and original. v0r and originalr have POSTERIZE_INCREASING in place of the other two.
+ */
 static const struct part twos[2][N_PAIRS][2] = {
     {
         {{M(EQUALIZE), 8, 1}, {M(SHEAR_Y), 8, 4}},
@@ -318,8 +319,8 @@ static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
         pstk__timm_draw(to, r, op, (enum pstk__timm_member)members[i], &level);
 }
 
-/* Make weights of a sum alphas of blends, one after the other, which have nearly the same result:
- * timm's _calc_blended_weights, in float32. */
+/* Convert weights of a sum to alphas of successive blends with nearly the same result: timm's
+ * _calc_blended_weights, in float32. */
 static void blended_weights(float *weights, uint32_t n, float share)
 {
     float left = 1;
@@ -364,7 +365,7 @@ static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* Of the blur that some of them draw. */
+/* Return the scratch of the blur, which some policies draw. */
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
 {
     (void)op;

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define MAX_CENTER 1e9 /* pixels; also the greatest scale */
+#define MAX_CENTER 1e9 /* pixels; also the maximum scale */
 #define MAX_ANGLE 3600.0
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
@@ -194,8 +194,8 @@ static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
     view->height = rotation.height;
 }
 
-/* No side is longer than the diagonal, which is shorter than both sides together, rounded outwards
- * on both ends. */
+/* Bound a turned picture. No side is longer than the diagonal, which is shorter than both sides
+ * together, rounded outwards on both ends. */
 void pstk__largest_turned(struct pstk__largest *largest)
 {
     const uint32_t side = largest->width + largest->height + 2;
@@ -203,7 +203,7 @@ void pstk__largest_turned(struct pstk__largest *largest)
         (struct pstk__largest){.width = side, .height = side, .n_pixels = (uint64_t)side * side};
 }
 
-/* Quarters of a turn, counter-clockwise, of an image of this size. */
+/* Turn points of an image of this size by quarters, counter-clockwise. */
 static void turn_points(uint32_t turn, const struct pstk__view *view, struct pstk__point *points,
                         uint32_t n)
 {

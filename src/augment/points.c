@@ -20,7 +20,7 @@ void pstk__points_shift(struct pstk__point *points, uint32_t n, double x, double
     }
 }
 
-/* By the adjugate of the matrix of 3 x 3 whose last element is 1. The third coordinate, divided by
+/* Apply the adjugate of the 3 x 3 matrix whose last element is 1. The third coordinate, divided by
  * the determinant, is positive in front of the horizon. */
 void pstk__points_warp(struct pstk__point *points, uint32_t n, const double *matrix)
 {

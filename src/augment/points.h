@@ -9,15 +9,15 @@
 #include "image/decoder.h"
 
 struct pstk__point {
-    double x, y; /* pixels; NaN: nowhere */
+    double x, y; /* pixels; NaN: no place */
 };
 
 /* Move n points with a part of an image that is resized to this size. */
 void pstk__points_resize(struct pstk__point *points, uint32_t n, const struct pstk__box *part,
                          uint32_t width, uint32_t height);
 void pstk__points_shift(struct pstk__point *points, uint32_t n, double x, double y);
-/* Move points with a warp by a matrix of 8, which maps places of the result to where they come
- * from. Points at its horizon or beyond go nowhere. */
+/* Move points with a warp by a matrix of 8, which maps places of the result to places of the
+ * source. Points at its horizon or beyond become NaN. */
 void pstk__points_warp(struct pstk__point *points, uint32_t n, const double *matrix);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The list that is written. */
+/* The list of ops that is written. */
 struct rest {
     struct pstk_op *ops;
     uint32_t n;
@@ -14,7 +14,8 @@ struct rest {
 static int moves(const struct pstk_op *op)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
-    const struct pstk__view whole = {0}; /* before any crop: only mirrored edges need a picture */
+    const struct pstk__view whole = {
+        0}; /* the view before any crop: only mirrored edges need a picture */
     return entry->effects & (PSTK__CROPS | PSTK__FLIPS) && !(entry->effects & PSTK__RESIZES) &&
            entry->fold && !(entry->needs_picture && entry->needs_picture(op, &whole));
 }
@@ -25,7 +26,7 @@ static int is_by_pixel(const struct pstk_op *op)
     return entry->table || entry->effects & (PSTK__COLOURS | PSTK__BY_PIXEL);
 }
 
-/* 1: the crop rectangle is inside of the picture. */
+/* Return 1 when the crop rectangle is inside of the picture. */
 static int is_inside(const struct pstk__geometry *g)
 {
     return g->crop_left >= 0 && g->crop_top >= 0 &&
@@ -33,7 +34,7 @@ static int is_inside(const struct pstk__geometry *g)
            g->crop_top + g->crop_height <= g->image_height;
 }
 
-/* 1: no pixel of the picture is in the crop rectangle. */
+/* Return 1 when no pixel of the picture is in the crop rectangle. */
 static int is_empty(const struct pstk__geometry *g)
 {
     return g->crop_left >= g->image_width || g->crop_top >= g->image_height ||
@@ -50,8 +51,8 @@ int pstk__op_keeps_pixels(const struct pstk_op *op, const struct pstk__view *vie
     return is_inside(&g);
 }
 
-/* Fold a crop or a flip into those before it. 0: it cannot be, as it may show again what an earlier
- * one removed, or shows nothing, or is larger than pictures may be. */
+/* Fold a crop or a flip into earlier ones. 0: it is impossible, because the result may show pixels
+ * that an earlier one removed, shows nothing, or exceeds the size limit of pictures. */
 static int fold(struct pstk__geometry *g, const struct pstk_op *op)
 {
     const struct pstk__view view = {.width = g->crop_width, .height = g->crop_height};
@@ -72,7 +73,7 @@ static void append(struct rest *rest, struct pstk_op op, const uint8_t fill[4])
     rest->ops[rest->n++] = op;
 }
 
-/* The part of the crop rectangle that the picture has. */
+/* Return the part of the picture that is in the crop rectangle. */
 static struct pstk__box inner(const struct pstk__geometry *g)
 {
     const int64_t left = g->crop_left > 0 ? g->crop_left : 0;
@@ -85,7 +86,8 @@ static struct pstk__box inner(const struct pstk__geometry *g)
         .height = (uint32_t)((end < g->image_height ? end : g->image_height) - top)};
 }
 
-/* Keep the part of a stretch's picture, and flip it: in the geometry while no op is before it. */
+/* Write the crop and the flips of a stretch; if no op is before it, fold them into the geometry
+ * instead. */
 static void write_part(struct rest *rest, struct pstk__geometry *first,
                        const struct pstk__geometry *moved, const struct pstk__box *part)
 {
@@ -107,7 +109,7 @@ static void write_part(struct rest *rest, struct pstk__geometry *first,
         append(rest, pstk_flip_vertical(), black);
 }
 
-/* Pad what the crop rectangle shows of a picture, which is flipped by now. */
+/* Append the padding around the visible part of a picture, whose flips are already done. */
 static void write_padding(struct rest *rest, const struct pstk__geometry *moved,
                           const struct pstk__box *part)
 {
@@ -124,8 +126,9 @@ static void write_padding(struct rest *rest, const struct pstk__geometry *moved,
 
 /*
  * Write the first of n ops: the longest stretch of crops and flips, folded together, and of ops
- * that change each pixel by itself, in their order. They do not change padding, so that none
- * follows it. first: the geometry, while no op is before the stretch. Returns how many ops it has.
+ * that change each pixel by itself, in their order. These ops do not change padding, so no padding
+ * may come before them. first: the geometry, while no op is before the stretch. Returns the number
+ * of ops in the stretch.
  */
 static uint32_t write_stretch(struct rest *rest, struct pstk__geometry *first,
                               struct pstk__view *view, const struct pstk_op *ops, uint32_t n)
@@ -155,7 +158,8 @@ uint32_t pstk__ops_push_down(struct pstk__geometry *g, uint32_t channels, struct
     struct rest rest = {.ops = to};
     for (uint32_t i = 0; i < n;) {
         const uint32_t n_ops = write_stretch(&rest, rest.n == 0 ? g : NULL, &view, ops + i, n - i);
-        const uint32_t n_more = n_ops > 0 ? 0 : 1 + ops[i].n_children; /* of no stretch */
+        const uint32_t n_more =
+            n_ops > 0 ? 0 : 1 + ops[i].n_children; /* 0 in a stretch: its ops have no children */
         for (uint32_t k = 0; k < n_more; k++)
             rest.ops[rest.n++] = ops[i + k];
         if (n_more > 0)

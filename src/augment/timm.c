@@ -24,13 +24,13 @@ static double at_most(double value, double most)
     return value < most ? value : most;
 }
 
-/* Between two values, in the order of timm's arithmetic. */
+/* Interpolate between two values, in the order of timm's arithmetic. */
 static double between(double least, double most, double magnitude)
 {
     return at_least(least, at_most(least + (most - least) * (magnitude / SCALE), most));
 }
 
-/* int(magnitude / 10 * most). */
+/* Return int(magnitude / 10 * most). */
 static int32_t whole_part(double magnitude, double most)
 {
     return (int32_t)(magnitude / SCALE * most);
@@ -49,13 +49,15 @@ static double factor_of(double magnitude)
     return magnitude / SCALE * 1.8 + 0.1;
 }
 
-/* 1 changes nothing; further from it, in both directions, changes more. */
+/* Return a factor that differs more from 1, which changes nothing, the larger the magnitude. r
+ * chooses the direction. */
 static double factor_increasing(double magnitude, struct pstk__random *r)
 {
     return at_least(1.0 + negated(magnitude / SCALE * .9, r), 0.1);
 }
 
-/* Pillow takes a negative number of bits as 0, and timm posterizes by less than 8 only. */
+/* Return a posterize. Pillow takes a negative number of bits as 0, and timm posterizes only below 8
+ * bits. */
 static struct pstk_op posterize(int32_t bits)
 {
     return pstk_adjust(PSTK_OP_POSTERIZE, bits < 0 ? 0 : bits < 8 ? bits : 8);
@@ -69,7 +71,7 @@ static struct pstk_op solarize_add(double magnitude)
     return op;
 }
 
-/* An affine operation: x and y of a pixel come from shear and translation of x and of y. */
+/* Return an affine operation from the shear and the translation in x and in y. */
 static struct pstk_op moved(double shear_x, double shear_y, double x, double y)
 {
     return pstk_affine((const double[6]){1, shear_x, x, shear_y, 1, y}, 0);
@@ -165,7 +167,7 @@ static double magnitude_drawn(const struct pstk__timm_level *level, struct pstk_
     return at_least(at_most(magnitude, level->most), 0);
 }
 
-/* timm draws the filter after the sign. */
+/* Draw the change, then the filter: timm draws the filter after the sign. */
 void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
                      const struct pstk_op *policy, enum pstk__timm_member member,
                      const struct pstk__timm_level *level)

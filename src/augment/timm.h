@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timm: the operations that the policies of timm (PyTorch Image Models) draw, and the magnitudes
- * that it makes arguments of. Source: timm 1.0, data/auto_augment.py. Pure.
+ * timm: the operations that the policies of timm (PyTorch Image Models) draw, and the arguments
+ * that it computes from magnitudes. Source: timm 1.0, data/auto_augment.py. Pure.
  */
 #ifndef PSTK_TIMM_H
 #define PSTK_TIMM_H
 
 #include "augment/sampled_ops.h"
 
-/* Names as timm's. INCREASING: the change grows with the magnitude, where it otherwise shrinks. */
+/* The members, with timm's names. INCREASING: the change grows with the magnitude, where it
+ * otherwise shrinks. */
 enum pstk__timm_member {
     PSTK__TIMM_AUTO_CONTRAST,
     PSTK__TIMM_EQUALIZE,
@@ -37,19 +38,19 @@ enum pstk__timm_member {
     PSTK__TIMM_GAUSSIAN_BLUR_RAND,
 };
 
-#define PSTK__TIMM_MAX 1000.0 /* of a magnitude and of its deviation */
+#define PSTK__TIMM_MAX 1000.0 /* maximum of a magnitude and of its deviation */
 
 /* The arguments of timm's AugmentOp. */
 struct pstk__timm_level {
     double probability;
     double magnitude;    /* 0 to PSTK__TIMM_MAX */
-    double deviation;    /* of a normal distribution about the magnitude */
+    double deviation;    /* of a normal distribution around the magnitude */
     uint32_t is_uniform; /* 1: the magnitude is uniform from 0 to `magnitude`; no deviation */
-    double most;         /* greater magnitudes are cut to it, to PSTK__TIMM_MAX at most */
+    double most;         /* upper limit of the magnitude, at most PSTK__TIMM_MAX */
 };
 
-/* Append what timm's AugmentOp of a member does, or nothing. policy: the op whose filter and fill
- * warps have; the filter may be RANDOM. */
+/* Append the op of timm's AugmentOp for a member, or nothing. policy: the op that gives warps their
+ * filter and fill; the filter may be RANDOM. */
 void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
                      const struct pstk_op *policy, enum pstk__timm_member member,
                      const struct pstk__timm_level *level);
@@ -59,7 +60,7 @@ void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
 /* Check that a parameter is a number from least to most. */
 int pstk__timm_check_number(const char *what, double value, double least, double most,
                             struct pstk_error *err);
-/* Check that it is a whole number from least to most. */
+/* Check that a parameter is a whole number from least to most. */
 int pstk__timm_check_whole(const char *what, double value, uint32_t least, uint32_t most,
                            struct pstk_error *err);
 /* Check the filter, which may be RANDOM, that there is no size, and that params.values from n_used
