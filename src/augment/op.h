@@ -26,16 +26,14 @@ struct pstk__rotation;
 
 /* The effects of an op on an image; one bit or more. */
 enum pstk__effect {
-    PSTK__RESIZES = 1,   /* chooses a source box and the size after the resize */
-    PSTK__CROPS = 2,     /* moves or cuts the crop rectangle */
-    PSTK__FLIPS = 4,     /* mirrors left and right, or top and bottom */
-    PSTK__COLOURS = 8,   /* changes pixels one by one, or their channels; black stays black */
-    PSTK__FINISHES = 16, /* is folded into the output's table; only ops that ERASE may follow */
-    PSTK__PICTURES =
-        32, /* needs a whole picture: this op and all later ones are not in the prefix */
-    PSTK__ERASES = 128, /* overwrites elements of the finished row; only such ops follow */
-    PSTK__KNOWS_IMAGE =
-        64,            /* its parameters belong to one image: it is drawn, and never in a list */
+    PSTK__RESIZES = 1,      /* chooses a source box and the size after the resize */
+    PSTK__CROPS = 2,        /* moves or cuts the crop rectangle */
+    PSTK__FLIPS = 4,        /* mirrors left and right, or top and bottom */
+    PSTK__COLOURS = 8,      /* changes pixels one by one, or their channels; black stays black */
+    PSTK__FINISHES = 16,    /* is folded into the output's table; only ops that ERASE may follow */
+    PSTK__PICTURES = 32,    /* needs a whole picture: it and all later ops are not in the prefix */
+    PSTK__ERASES = 128,     /* overwrites elements of the finished row; only such ops follow */
+    PSTK__KNOWS_IMAGE = 64, /* its parameters belong to one image: drawn, never in a list */
     PSTK__FILLS = 256, /* for views: an op that CROPS has a fill, so not all padding is black */
     PSTK__LOOKS_AT_BOXES = 512, /* its draw depends on the boxes that follow the image */
     PSTK__KEEPS_CENTRES = 1024, /* boxes whose centres it removes are dropped */

@@ -35,8 +35,7 @@ static void colour(const struct pstk_op *op, uint8_t *out, const uint8_t *in, ui
         memcpy(out, in, n_pixels);
     else
         pstk__channels_convert(out, 1, in, channels, n_pixels);
-    for (uint32_t i = n_pixels;
-         op->channels == 3 && i-- > 0;) /* backwards, because it works in place */
+    for (uint32_t i = n_pixels; op->channels == 3 && i-- > 0;) /* backwards: in place */
         out[3 * (size_t)i] = out[3 * (size_t)i + 1] = out[3 * (size_t)i + 2] = out[i];
 }
 

@@ -73,9 +73,8 @@ static int is_signed(enum member member)
 /* The greatest magnitudes of a policy. */
 struct space {
     float shear, degrees, factor;
-    float translate[2]; /* pixels in x and y */
-    uint32_t all_bits,
-        lost_bits; /* posterize: bits kept at magnitude 0, and bits lost at the largest */
+    float translate[2];           /* pixels in x and y */
+    uint32_t all_bits, lost_bits; /* posterize: bits kept at magnitude 0, and lost at the largest */
     uint32_t n_bins;
 };
 

@@ -14,8 +14,7 @@ struct rest {
 static int moves(const struct pstk_op *op)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
-    const struct pstk__view whole = {
-        0}; /* the view before any crop: only mirrored edges need a picture */
+    const struct pstk__view whole = {0}; /* before any crop: only mirrored edges need a picture */
     return entry->effects & (PSTK__CROPS | PSTK__FLIPS) && !(entry->effects & PSTK__RESIZES) &&
            entry->fold && !(entry->needs_picture && entry->needs_picture(op, &whole));
 }
@@ -158,8 +157,7 @@ uint32_t pstk__ops_push_down(struct pstk__geometry *g, uint32_t channels, struct
     struct rest rest = {.ops = to};
     for (uint32_t i = 0; i < n;) {
         const uint32_t n_ops = write_stretch(&rest, rest.n == 0 ? g : NULL, &view, ops + i, n - i);
-        const uint32_t n_more =
-            n_ops > 0 ? 0 : 1 + ops[i].n_children; /* 0 in a stretch: its ops have no children */
+        const uint32_t n_more = n_ops > 0 ? 0 : 1 + ops[i].n_children; /* 0 in a stretch */
         for (uint32_t k = 0; k < n_more; k++)
             rest.ops[rest.n++] = ops[i + k];
         if (n_more > 0)

@@ -111,7 +111,6 @@ void pstk__arena_trim(struct pstk__arena *a, size_t keep)
     size_t begin = (keep + page_size - 1) / page_size * page_size;
     size_t end = (a->high + page_size - 1) / page_size * page_size;
     if (begin < end)
-        (void)madvise(a->base + begin, end - begin,
-                      MADV_DONTNEED); /* if the kernel refuses, they stay */
+        (void)madvise(a->base + begin, end - begin, MADV_DONTNEED); /* if refused, they stay */
     a->high = a->used;
 }

@@ -59,8 +59,7 @@ void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     const int n = vsnprintf(text, sizeof text, format, arguments);
-    char *room =
-        n < 0 ? NULL : pstk__bytes_room(bytes, (uint64_t)n + 1); /* with the terminating 0 */
+    char *room = n < 0 ? NULL : pstk__bytes_room(bytes, (uint64_t)n + 1); /* with its 0 */
     if (room && (size_t)n < sizeof text)
         memcpy(room, text, (size_t)n + 1);
     else if (room)

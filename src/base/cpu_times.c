@@ -11,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REST 50 /* an answer is repeated for this many times its cost */
-#define MAX_REST                                                                                   \
-    100000000u /* ns; bounds the wait after a reading during which the thread was preempted */
+#define REST 50             /* an answer is repeated for this many times its cost */
+#define MAX_REST 100000000u /* ns; in case the reader was preempted */
 
 struct pstk__cpu_thread {
     pid_t id; /* 0: the entry is free */

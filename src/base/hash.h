@@ -9,8 +9,7 @@
 
 #include <stddef.h>
 
-#define PSTK__HASH_HEX                                                                             \
-    129 /* bytes of the longest hash in hexadecimal digits, with the terminating 0 */
+#define PSTK__HASH_HEX 129 /* bytes of the longest hash in hexadecimal, with the 0 */
 
 struct pstk__hash;
 

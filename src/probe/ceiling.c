@@ -36,12 +36,11 @@
 #define N_IMAGES 256u            /* maximum images in memory for the decode ceiling */
 #define N_TRIED (2 * N_IMAGES)   /* records that are read to find them */
 #define IMAGE_BYTES (256u << 20) /* maximum bytes of these images */
-#define READ_MAX                                                                                   \
-    (1u << 30)      /* maximum bytes of a read; a larger record is read in part, from its start */
-#define N_SLICES 5u /* slices of the decode ceiling's time */
-#define COPY_MAX (256u << 20)  /* maximum bytes of a copy to a device */
-#define COPY_BYTES (64u << 20) /* bytes that a thread copies; larger than private caches */
-#define COPY_MIN (4u << 20)    /* fewer may lie in a cache, and give no measurement */
+#define READ_MAX (1u << 30)      /* bytes of a read; a larger record is read in part */
+#define N_SLICES 5u              /* slices of the decode ceiling's time */
+#define COPY_MAX (256u << 20)    /* maximum bytes of a copy to a device */
+#define COPY_BYTES (64u << 20)   /* bytes that a thread copies; larger than private caches */
+#define COPY_MIN (4u << 20)      /* fewer may lie in a cache, and give no measurement */
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
@@ -306,8 +305,7 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
         r = storage_run(&storage, seconds, out, err);
     if (storage.is_cached)
         out->from_page_cache = PSTK_CEILING_STORAGE | PSTK_CEILING_LOADER;
-    else if (pstk__resident_bytes_read() >
-             before) /* some file systems, such as FUSE, do not count */
+    else if (pstk__resident_bytes_read() > before) /* some file systems do not count: FUSE */
         out->from_page_cache = PSTK_CEILING_LOADER;
     storage_close(&storage);
     return r;
