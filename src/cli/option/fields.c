@@ -12,7 +12,7 @@
 #include "option/options.h"
 #include "ui/message.h"
 
-#define MAX_TYPES 64 /* words, and a NULL; there are some 20 */
+#define MAX_TYPES 64 /* words, and a NULL; some 20 are used */
 #define WORD_TEXT "text"
 
 const struct choice fields_splits[] = {
@@ -36,7 +36,7 @@ static const struct choice long_names[] = {{"int8", PSTK_I8},
                                            {"bfloat16", PSTK_BF16},
                                            {NULL, 0}};
 
-/* 1: values of this kind need no dtype and no attributes to be described. */
+/* Return 1 when values of this kind need no dtype and no attributes. */
 static int is_plain(uint32_t kind)
 {
     switch (kind) {
@@ -52,7 +52,7 @@ static int is_plain(uint32_t kind)
     }
 }
 
-/* All words that a type may be, ended by NULL. */
+/* List all words that a type may be, ended by NULL. */
 static void list_types(const char *types[MAX_TYPES])
 {
     int n = 0;
@@ -130,7 +130,7 @@ static int set_shape(struct pstk_field *field, const char *text)
     return -1;
 }
 
-/* Append a field that is the first of several suffixes, which the library checks. */
+/* Append a field that is the first of several suffixes. The library checks them. */
 static int add_first_of(struct fields *fields, const char *text, const struct pstk_field *field,
                         const char *suffixes)
 {
@@ -146,7 +146,7 @@ static int add_first_of(struct fields *fields, const char *text, const struct ps
     return 0;
 }
 
-/* Read a number as a scalar's dtype has it. Returns 0, or -1: it is none, or does not fit. */
+/* Read a number of a scalar's dtype. Returns 0, or -1: it is no number, or does not fit. */
 static int set_number(uint32_t dtype, const char *text, uint8_t number[8])
 {
     const int is_signed =
@@ -172,7 +172,7 @@ static int set_number(uint32_t dtype, const char *text, uint8_t number[8])
     return kept == value ? 0 : -1;
 }
 
-/* Append the default of the last field, which the library checks. */
+/* Append the default of the last field. The library checks it. */
 static int add_default(struct fields *fields, const char *text, const char *value)
 {
     const struct pstk_field *field = &fields->at[fields->n - 1];
@@ -262,14 +262,14 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
     foreign->damaged = fields->damaged;
 }
 
-/* 1: the name and a quotation mark begin at `begin`. */
+/* Return 1 when the name and a quotation mark begin at `begin`. */
 static int is_named(const char *begin, const char *name)
 {
     const size_t n = strlen(name);
     return strncmp(begin, name, n) == 0 && begin[n] == '\'';
 }
 
-/* Find the given field that the message names: value has 'NAME'. NULL: none. */
+/* Find the given field that the message names as: value has 'NAME'. NULL: none. */
 static const char *named_in(const struct fields *fields, const char *message)
 {
     static const char before[] = "value has '";
@@ -286,8 +286,8 @@ static const char *named_in(const struct fields *fields, const char *message)
     return NULL;
 }
 
-/* Name the option where a message names the setting: "NAME: value is ...", or "... (NAME)", the
- * last one. Paths in the message may have the same word. */
+/* Replace a setting in a message by its option: in "NAME: value is ...", or in "... (NAME)", the
+ * last one. Paths in the message may contain the same word. */
 static void explain_setting(struct pstk_error *err, const char *setting, const char *option)
 {
     char text[sizeof err->message], word[64];

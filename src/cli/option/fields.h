@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fields: how a data set in another format is read: --root-path, the folder below which a table's
- * images lie, --split-at, the dot at which names in tar archives are parted, --by-content, images
- * of any name, and --field, what a field is to be read as, one an option: `cls=int32`,
- * `tokens=uint16[2049]`, `boxes=float32[*,4]`, with what it is in records without it:
- * `label=int64=0`; or of which members of a sample of a tar archive they are the first:
- * `image=jpg;png`. And, of commands that decode, --damaged, what becomes of damaged
- * images.
+ * fields: the options that say how a data set in another format is read. --root-path: the folder of
+ * a table's images. --split-at: the dot that splits names in tar archives. --by-content: images
+ * with any name. --field, repeatable: the type of a field, `cls=int32`, `tokens=uint16[2049]`,
+ * `boxes=float32[*,4]`, with a default for records without it, `label=int64=0`; or the members of a
+ * tar sample of which it is the first, `image=jpg;png`. --damaged, for commands that decode: how
+ * damaged images are handled.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -77,24 +76,24 @@ struct fields {
     struct pstk_field at[PSTK_MAX_FIELDS];
     uint32_t n_defaults;
     struct pstk_default defaults[PSTK_MAX_FIELDS];
-    uint8_t numbers[PSTK_MAX_FIELDS][8]; /* of defaults */
+    uint8_t numbers[PSTK_MAX_FIELDS][8]; /* defaults */
     uint32_t n_first_of;
     struct pstk_first_of first_of[PSTK_MAX_FIELDS];
-    char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */
+    char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* names in first_of */
     const char *root_path;                      /* borrowed; NULL: not given */
     uint32_t split_at;                          /* enum pstk_split_at */
     uint32_t by_content;                        /* 1: images are found by their first bytes */
     uint32_t damaged;                           /* enum pstk_damaged */
 };
 
-/* 1: the code is that of one of these options. */
+/* Return 1 when the code belongs to one of these options. */
 static inline int fields_have(int code)
 {
     return code >= OPT_FIELD && code <= OPT_READ_DAMAGED;
 }
 /* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
 int fields_take(struct fields *fields, int code, const char *text);
-/* Return the first of them that was given, as "--field"; NULL: none was. */
+/* Return the first of these options that was given, as "--field"; NULL: none was. */
 static inline const char *fields_given(const struct fields *fields)
 {
     return fields->n || fields->n_first_of ? "--field"
@@ -104,11 +103,12 @@ static inline const char *fields_given(const struct fields *fields)
            : fields->damaged               ? "--read-damaged"
                                            : NULL;
 }
-/* Have a data set opened so. Borrows. */
+/* Apply the options to the opening of a data set. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);
-/* Word the error of an open by what the command has: a field which no sample has as one of --field,
- * with the field that was probably meant; root_path as --root-path; cache_path and cache_size as
- * $PENSTOCK_CACHE and $PENSTOCK_CACHE_SIZE. Other errors stay. */
+/* Replace the library's settings by the command's options in the error of an open. A field that no
+ * sample has becomes one of --field, with the field that was probably meant; root_path becomes
+ * --root-path; cache_path and cache_size become $PENSTOCK_CACHE and $PENSTOCK_CACHE_SIZE. Other
+ * errors stay. */
 void fields_explain(const struct fields *fields, struct pstk_error *err);
 
 #endif

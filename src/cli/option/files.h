@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files: the number of files of a data set that hold samples, and their name: shards, or files. */
+/* files: the number of files that hold a data set's samples, and whether they are called shards or
+ * files. */
 #ifndef PSTK_CLI_FILES_H
 #define PSTK_CLI_FILES_H
 
@@ -9,7 +10,7 @@
 
 /* Return "shard" or "file". */
 const char *files_noun(const struct pstk_dataset_info *info);
-/* Return the number of files. In a format without shards each field has a file of its own. */
+/* Return the number of files. In a format without shards each field has its own file. */
 uint64_t files_count(const struct pstk_dataset_info *info);
 #define FILES_SIZE (UNIT_SIZE + 8)
 /* Write "1 shard", "59 shards", "2 files". Returns `text`. */

@@ -21,7 +21,7 @@ static int is_table(const struct dirent *entry)
     return 0;
 }
 
-/* 1: with a column file_name it would be the data set. */
+/* Return 1 for the name of a table that would be the data set if it had a column file_name. */
 static int is_metadata(const char *name)
 {
     return strcmp(name, "metadata.csv") == 0 || strcmp(name, "metadata.jsonl") == 0;

@@ -61,7 +61,7 @@ static int is_alike(const struct pstk_field *a, const struct pstk_field *b)
            a->coordinates == b->coordinates;
 }
 
-/* Leave those of the fields that a data set has, too. */
+/* Keep only the fields that this data set has, too. */
 static int keep_alike(struct pstk_dataset *dataset, uint32_t n_other,
                       struct pstk_field fields[PSTK_MAX_FIELDS], uint32_t *n)
 {
@@ -82,7 +82,7 @@ static int keep_alike(struct pstk_dataset *dataset, uint32_t n_other,
     return 0;
 }
 
-/* Add a data set to the numbers of those before it. */
+/* Add the numbers of a data set to those of the earlier ones. */
 static int add_info(struct pstk_dataset *dataset, int is_first, struct pstk_dataset_info *info,
                     struct pstk_field fields[PSTK_MAX_FIELDS])
 {

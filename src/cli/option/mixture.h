@@ -23,16 +23,17 @@ struct mixture {
 /* Read PATH=WEIGHT, or several with commas between them, and append them. Returns 0, or -1 after a
  * message. */
 int mixture_add(struct mixture *mixture, const char *text);
-/* Look into all data sets: the sums of their numbers, and the fields of the first that are alike in
- * all. read_as: of --field, which every data set must have. Sets the name. Returns 0 or an exit
- * status after a message. */
+/* Look into all data sets: sum their numbers, and keep the fields of the first that all data sets
+ * have alike. read_as: from --field, which every data set must have. Sets the name. Returns 0 or an
+ * exit status after a message. */
 int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
                  struct pstk_field fields[PSTK_MAX_FIELDS], const struct fields *read_as);
-/* Return the settings of a loader: data sets repeat, an epoch has as many samples as they have. */
+/* Return the settings of a loader: data sets repeat, and an epoch has as many samples as they have
+ * together. */
 const struct pstk_mixture *mixture_settings(struct mixture *mixture);
-/* Note what a loader delivered of each data set. */
+/* Store the counts of each data set that a loader delivered. */
 void mixture_count(struct mixture *mixture, const struct pstk_loader *loader);
-/* Print that, a line for each data set; or put it into a JSON object. */
+/* Print those counts, a line for each data set; or put them into a JSON object. */
 void mixture_print(const struct mixture *mixture);
 void mixture_put(const struct mixture *mixture, struct json_t *object);
 void mixture_close(struct mixture *mixture);

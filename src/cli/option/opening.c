@@ -38,7 +38,7 @@ uint64_t opening_cache_size(void)
     return size;
 }
 
-/* A pstk_progress_fn: bytes of files. */
+/* Show the progress in bytes of files: a pstk_progress_fn. */
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     struct opening *opening = user;
@@ -54,7 +54,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen() != 0;
 }
 
-/* A pstk_wait_fn. */
+/* Show the reason of a wait: a pstk_wait_fn. */
 static void on_wait(void *user, const char *text)
 {
     struct opening *opening = user;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opening: opens data sets for the commands, with what the library leaves to programs: where
- * indexes of data go that cannot be written next to it, and the progress of building one. The
- * folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; its entries may
- * have $PENSTOCK_CACHE_SIZE bytes. The Python package has the same rules, in foreign.py.
+ * opening: opens data sets for the commands, with the choices that the library leaves to programs:
+ * the folder for indexes of data that cannot be written next to it, and the progress of building
+ * one. The folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; its
+ * entries may have $PENSTOCK_CACHE_SIZE bytes. The Python package has the same rules, in
+ * foreign.py.
  */
 #ifndef PSTK_CLI_OPENING_H
 #define PSTK_CLI_OPENING_H
@@ -25,11 +26,11 @@ struct opening {
 /* Write the path of the folder; "": there is none. */
 void opening_find_cache(char path[OPENING_PATH_SIZE]);
 /* Return the bytes of $PENSTOCK_CACHE_SIZE; 0: it is not set. Exits with STATUS_USAGE after a
- * message where it is wrong. */
+ * message if it is wrong. */
 uint64_t opening_cache_size(void);
 /* Fill *opening, which must not move while it is used. */
 void opening_init(struct opening *opening);
-/* Open a data set as pstk_dataset_open does; fields: borrows; NULL: none are named. */
+/* Open a data set as pstk_dataset_open does. fields: borrowed; NULL: none are named. */
 int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct fields *fields,
                        struct pstk_error *err);
 int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err);

@@ -17,11 +17,12 @@ struct choice {
  */
 struct option_row {
     const char *name;            /* without dashes; NULL: a heading */
-    int code;                    /* the result of options_next; a letter is the short name, too */
-    const char *value;           /* the name of its value: "N"; FILE: a path; NULL: see values */
-    const struct choice *values; /* all its values, except `value`; both NULL: it takes none */
-    const char *initial;         /* its default value, for people; NULL: none */
-    const char *text;            /* what it does; NULL: the end of the table */
+    int code;                    /* result of options_next; a letter is also the short name */
+    const char *value;           /* name of its value: "N"; FILE: a path; NULL: see values */
+    const struct choice *values; /* all its values, except `value`; both NULL: the option takes no
+                                    value */
+    const char *initial;         /* default value, for people; NULL: none */
+    const char *text;            /* what the option does; NULL: the end of the table */
 };
 
 #define OPTION_END                                                                                 \

@@ -47,7 +47,7 @@ const char *option_nearest(const char *text, const char *const *names)
     size_t length = strlen(text);
     int best = length <= 3   ? 1
                : length <= 6 ? 2
-                             : 3; /* a word with more edits is no typing error */
+                             : 3; /* a word with more edits is not a typing error */
     if (length == 0 || length >= MAX_WORD)
         return NULL;
     for (; *names; names++) {
@@ -242,7 +242,7 @@ int option_count32(const char *option, const char *text, struct range range, uin
     return 0;
 }
 
-/* Return the shift of a size's suffix, or -1 when it is none. Moves *text past it. */
+/* Return the shift of a size's suffix, or -1 when there is no valid suffix. Moves *text past it. */
 static int read_suffix(const char **text)
 {
     static const char letters[] = "KMGT";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: reading a command line and the values in it. An error is printed as one sentence. The
+ * options: reads a command line and the values in it. An error is printed as one sentence. The
  * functions that read a value return 0, or -1 after a message.
  */
 #ifndef PSTK_CLI_OPTIONS_H
@@ -17,7 +17,7 @@ struct options {
     const struct command *command;
     int argc;
     char **argv;
-    int status; /* the exit status, after options_next returned -1 */
+    int status; /* exit status, after options_next returned -1 */
 };
 
 /* Return the next option's code; 0 at the end; -1 when the command is done, with options->status
@@ -32,14 +32,14 @@ int options_n_operands(const struct options *options);
 
 /* The last word of an unfinished command line. */
 struct options_last {
-    const struct option_row *row; /* the option whose value it is, or holds; NULL: no value */
+    const struct option_row *row; /* option whose value the word is or contains; NULL: no value */
     const char *value;            /* the value in the word; NULL: no value */
     int n_operands;               /* operands before it */
-    int has_ended;                /* 1: a word -- ended the options before it */
+    int has_ended;                /* 1: a word -- ended the options before the word */
 };
 
-/* Find what the last word of options->argv is, which is not the first. Any other error is ignored.
- * The operands come last then, as after options_next. */
+/* Find the meaning of the last word of options->argv, which is not the first. Errors in other words
+ * are ignored. The operands come last afterwards, as after options_next. */
 void options_last(struct options *options, struct options_last *last);
 
 struct range {

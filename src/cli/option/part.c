@@ -52,7 +52,7 @@ static struct pstk_rank_query query_of(const struct part *part)
                                     .n_indexed = part->n_parts};
 }
 
-/* What the variables of a task of a job array hold. */
+/* The variables of a task in a job array. */
 struct array {
     uint32_t task, first, last, step, n;
 };
@@ -90,8 +90,8 @@ static int read_array(const struct part *part, struct array *array)
     return 1;
 }
 
-/* Check an array whose tasks are all the parts: it counts from 0 or 1, without gaps. Another one
- * may be some tasks of a larger array, submitted again. */
+/* Check an array whose tasks are all the parts: it counts from 0 or 1, without gaps. An array with
+ * gaps may be some tasks of a larger one, submitted again. */
 static int check_array(const struct array *array)
 {
     const int is_whole =
@@ -107,7 +107,7 @@ static int check_array(const struct array *array)
     return -1;
 }
 
-/* Check an array that has some of --parts, `n` tasks in all: its task I has part I. */
+/* Check an array that makes some of --parts, `n` tasks in all: its task I makes part I. */
 static int check_share(const struct part *part, const struct array *array, uint32_t n)
 {
     const int is_from_1 = array->first == 1 && array->last == n && array->n == n;
@@ -119,7 +119,7 @@ static int check_share(const struct part *part, const struct array *array, uint3
     return -1;
 }
 
-/* Multiply what the launchers said with the job array around it. */
+/* Combine the launchers' ranks with the job array around them. */
 static int apply_array(struct part *part)
 {
     const uint32_t world = part->found.world;
@@ -190,7 +190,7 @@ char *part_path(struct part *part, const char *out)
     }
     if (n < 0)
         message_no_memory();
-    /* Other processes make it at the same time. The writer names a folder that is missing. */
+    /* Other processes make OUT at the same time. If a folder is missing, the writer names it. */
     part->has_made = part->is_auto && mkdir(out, 0777) == 0;
     if (part->is_auto && !part->has_made && errno != EEXIST && errno != ENOENT) {
         message_say("cannot make %s: %s", out, strerror(errno));

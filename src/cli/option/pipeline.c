@@ -16,7 +16,7 @@
 
 const struct choice pipeline_crops[] = {
     {"random", CROP_RANDOM}, {"center", CROP_CENTER}, {"none", CROP_NONE}, {NULL, 0}};
-/* The types that images can have. */
+/* The dtypes that images can have. */
 const struct choice pipeline_dtypes[] = {
     CHOICE(PSTK_U8), CHOICE(PSTK_F16), CHOICE(PSTK_BF16), CHOICE(PSTK_F32), {NULL, 0}};
 
@@ -100,7 +100,7 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
     }
 }
 
-/* Read KIND, or KIND:INDEX where there can be several devices. */
+/* Read KIND, or KIND:INDEX for a kind with several devices. */
 static int set_device(struct pipeline *pipeline, const char *value)
 {
     const size_t length = strcspn(value, ":");
@@ -234,7 +234,7 @@ static int divide_batch(struct pipeline *pipeline)
     return 0;
 }
 
-/* Settle ways, block and window. Returns 0 or an exit status. */
+/* Choose ways, block and window where the options do not. Returns 0 or an exit status. */
 static int settle_order(struct pipeline *pipeline)
 {
     const char *given = pipeline->ways     ? "ways"

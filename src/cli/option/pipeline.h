@@ -51,7 +51,7 @@ enum {
 
 extern const struct choice pipeline_crops[], pipeline_dtypes[];
 
-/* Rows for tables of options: what happens to an image, */
+/* Rows for tables of options: changes to an image, */
 #define PIPELINE_IMAGE_OPTIONS                                                                     \
     {.text = "what happens to an image"},                                                          \
         {.name = "size",                                                                           \
@@ -80,7 +80,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "layout", .code = OPT_LAYOUT, .values = names_layout, .initial = "nhwc",           \
         .text = "order of the dimensions"                                                          \
     }
-/* which seed and epoch, */
+/* seed and epoch, */
 #define PIPELINE_SEED_OPTIONS                                                                      \
     {.name = "seed",                                                                               \
      .code = OPT_SEED,                                                                             \
@@ -91,7 +91,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "epoch", .code = OPT_EPOCH, .value = "E", .initial = "0",                          \
         .text = "the epoch to begin with, from 0"                                                  \
     }
-/* in which order samples come, */
+/* order of the samples, */
 #define PIPELINE_ORDER_OPTIONS                                                                     \
     {.name = "batch-size",                                                                         \
      .code = OPT_BATCH_SIZE,                                                                       \
@@ -153,7 +153,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "last", .code = OPT_LAST, .values = names_last_batch, .initial = "drop",           \
         .text = "what becomes of an incomplete last batch"                                         \
     }
-/* by weight, for commands that run an epoch, */
+/* drawing by weight, for commands that run an epoch, */
 #define PIPELINE_DRAW_OPTIONS                                                                      \
     {.name = "weights",                                                                            \
      .code = OPT_WEIGHTS,                                                                          \
@@ -169,7 +169,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .initial = "as many as there are samples",                                                 \
         .text = "of --weights and --balanced: draws of an epoch"                                   \
     }
-/* and how the machine is used. */
+/* and use of the machine. */
 #define PIPELINE_RUN_OPTIONS                                                                       \
     {.text = "with what"},                                                                         \
         {.name = "threads",                                                                        \
@@ -212,7 +212,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
 enum pipeline_crop { CROP_RANDOM = 0, CROP_CENTER = 1, CROP_NONE = 2 };
 
 struct pipeline {
-    /* from the options; 0 is the default where the comment says so */
+    /* from the options; 0 is the default if the comment says so */
     const char *path;
     uint32_t size;   /* pixels of each side */
     uint32_t crop;   /* enum pipeline_crop */
@@ -220,17 +220,17 @@ struct pipeline {
     uint32_t dtype;  /* enum pstk_dtype */
     uint32_t layout; /* enum pstk_layout */
     uint64_t seed, epoch;
-    uint32_t batch_size;        /* of this rank, the most; 0: 64, less for a small data set */
+    uint32_t batch_size;        /* maximum of this rank; 0: 64, less for a small data set */
     uint32_t global_batch_size; /* 0: batch_size * world */
     int uneven;
     uint64_t start_batch;
     struct subset subset;
     struct mixture mixture; /* in place of path */
-    struct fields read_as;  /* of --field */
+    struct fields read_as;  /* from --field */
     struct ranks ranks;
     uint32_t order, last;
     uint32_t rank, world;         /* from `ranks`, by pipeline_look */
-    uint32_t ways, block, window; /* of --order windowed; 0: by the number of samples */
+    uint32_t ways, block, window; /* of --order windowed; 0: chosen from the number of samples */
     uint32_t n_threads, n_slots;  /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;
     int32_t device_index; /* index among the devices of the kind `device` */
@@ -242,7 +242,7 @@ struct pipeline {
     struct pstk_field fields[PSTK_MAX_FIELDS];
     int image_field; /* -1: none */
 
-    /* built from both; these point into this struct, so it must not move */
+    /* built from the options and the data set; these point into this struct, so it must not move */
     struct pstk_subset step;
     uint64_t position; /* the loader's position at start_batch */
     struct pstk_op ops[4];
@@ -253,7 +253,7 @@ struct pipeline {
 };
 
 void pipeline_init(struct pipeline *pipeline);
-/* Free what the options and pipeline_look made. */
+/* Free the memory of the options and of pipeline_look. */
 void pipeline_free(struct pipeline *pipeline);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
@@ -266,9 +266,9 @@ uint64_t pipeline_global_batch(const struct pipeline *pipeline);
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
 /* Print a message if the data set leaves images out. Call after pipeline_look. */
 void pipeline_say_left_out(const struct pipeline *pipeline);
-/* Say that the samples are too few for one batch. Returns STATUS_USAGE. */
+/* Print that the samples are too few for one batch. Returns STATUS_USAGE. */
 int pipeline_say_too_few(const struct pipeline *pipeline);
-/* Write the ids of the batch at a position: as pstk_order_batch, of the subset. */
+/* Write the ids of the batch at a position, as pstk_order_batch does, for the subset. */
 int64_t pipeline_batch(const struct pipeline *pipeline, const struct pstk_order_settings *s,
                        uint64_t position, uint64_t *ids);
 /* Build the outputs (with `image_only`, the image alone) and the settings. Call after

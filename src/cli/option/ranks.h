@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ranks: the values of --rank and --world, and what `--rank auto` found. */
+/* ranks: the values of --rank and --world, and the result of `--rank auto`. */
 #ifndef PSTK_CLI_RANKS_H
 #define PSTK_CLI_RANKS_H
 
@@ -12,13 +12,14 @@ struct json_t;
 
 struct ranks {
     int is_auto, is_world_given, is_rank_given;
-    struct pstk_found_ranks found; /* settled; rank and world are those of the options, too */
+    struct pstk_found_ranks found; /* after ranks_settle; rank and world hold the options' values,
+                                      too */
 };
 
 /* Read the value of --rank or --world. Return 0, or -1 after a message. */
 int ranks_set_rank(struct ranks *ranks, const char *value);
 int ranks_set_world(struct ranks *ranks, const char *value);
-/* Find what --rank auto asks for, and check the numbers. Returns 0 or an exit status. */
+/* Find the ranks of --rank auto, and check the numbers. Returns 0 or an exit status. */
 int ranks_settle(struct ranks *ranks);
 /* Write "rank 1 of 4", with its source after --rank auto. */
 const char *ranks_text(const struct ranks *ranks, char text[RANKS_TEXT]);

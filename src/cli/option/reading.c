@@ -6,8 +6,8 @@
 
 #include "ui/unit.h"
 
-/* Bytes of reads that take longer than a seek of a spinning disk, some 10 ms, or than a request to
- * another machine: larger reads gain little. */
+/* Bytes of a read that takes longer than a seek of a spinning disk, some 10 ms, or than a request
+ * to another machine. Larger reads gain little. */
 #define LARGE_ON_DISK 4e6
 #define LARGE_REMOTE 1e6
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reading: whether a data set's storage asks for the windowed order, which reads whole blocks. */
+/* reading: judges whether a data set's storage needs the windowed order, which reads whole blocks.
+ */
 #ifndef PSTK_CLI_READING_H
 #define PSTK_CLI_READING_H
 
@@ -8,10 +9,10 @@
 
 #define READING_SIZE 400
 
-/* What to say of an order. */
+/* A remark about an order. */
 struct reading {
     char text[READING_SIZE];   /* why random reads are slow here */
-    char advice[READING_SIZE]; /* which order is not */
+    char advice[READING_SIZE]; /* an order that avoids them */
 };
 
 /* Return 1 when a file system keeps its files on other machines. */

@@ -28,7 +28,7 @@ static int read_count(const char **text, uint64_t *value)
     return errno ? -1 : 0;
 }
 
-/* Read 0.8, of at most 9 decimals, as billionths, without a rounding. */
+/* Read a number such as 0.8, with at most 9 decimals, as billionths, without rounding. */
 static int read_part(const char **text, uint64_t *value)
 {
     uint64_t unit = PSTK_SUBSET_WHOLE;
@@ -55,7 +55,7 @@ static int read_word(const char **text, const char *word)
     return 0;
 }
 
-/* ":seed=S" and, for folds, ":rest", in any order. */
+/* Read ":seed=S" and, for folds, ":rest", in any order. */
 static int read_ends(const char *text, struct pstk_subset *step)
 {
     while (*text) {
@@ -98,7 +98,7 @@ static int read_fold(const char *text, struct pstk_subset *step)
     return read_ends(text, step);
 }
 
-/* Have room for one more of 8 bytes; exits where there is none. */
+/* Return the array with room for one more element of 8 bytes. Without memory it exits. */
 static void *grown(void *values, uint64_t n)
 {
     if (n & (n - 1))
@@ -141,7 +141,7 @@ static int read_ids(const char *path, struct pstk_subset *step, void **values)
     return r;
 }
 
-/* V,V,... of whole numbers. */
+/* Read V,V,... of whole numbers. */
 static int read_values(const char *text, struct pstk_subset *step, void **values)
 {
     int64_t *list = NULL;
@@ -163,8 +163,8 @@ static int read_values(const char *text, struct pstk_subset *step, void **values
     return 0;
 }
 
-/* Read a number that ends with the text. *rest: what *nearest lacks of a whole number of 64 bits.
- */
+/* Read a number that ends with the text. *rest: the difference between *nearest and a whole number
+ * of 64 bits. */
 static int read_bound(const char *text, double *nearest, int64_t *rest)
 {
     char *end;
@@ -182,7 +182,7 @@ static int read_bound(const char *text, double *nearest, int64_t *rest)
     return 0;
 }
 
-/* A..B, of which one may be missing. */
+/* Read A..B, of which one may be missing. */
 static int read_between(const char *text, const char *dots, struct pstk_subset *step)
 {
     step->kind = PSTK_SUBSET_BETWEEN;
@@ -199,7 +199,7 @@ static int read_between(const char *text, const char *dots, struct pstk_subset *
     if (dots[2]) {
         if (read_bound(dots + 2, &step->below, &step->below_rest) < 0)
             return -1;
-        if (step->below == (double)INFINITY) { /* inf itself is not below: all finite ones are */
+        if (step->below == (double)INFINITY) { /* inf itself is not below: finite values are */
             step->below = DBL_MAX;
             step->below_rest = 1;
         }
@@ -207,7 +207,7 @@ static int read_between(const char *text, const char *dots, struct pstk_subset *
     return dots == text && !dots[2] ? -1 : 0;
 }
 
-/* COLUMN=V,V COLUMN!=V,V COLUMN=A..B; text is the step's own copy. */
+/* Read COLUMN=V,V, COLUMN!=V,V or COLUMN=A..B; text is the step's own copy. */
 static int read_where(char *text, struct pstk_subset *step, void **values)
 {
     char *equals = strchr(text, '=');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subset: the steps of a subset of a data set, as --subset names them, one an option; and what
- * draws from it, of --weights and --balanced. */
+/* subset: the steps of a subset of a data set, each from one option --subset, and the weights that
+ * --weights and --balanced draw samples by. */
 #ifndef PSTK_CLI_SUBSET_H
 #define PSTK_CLI_SUBSET_H
 
@@ -10,19 +10,18 @@
 struct subset {
     uint32_t n;
     struct pstk_subset steps[PSTK_SUBSET_MAX_STEPS];
-    char *texts[PSTK_SUBSET_MAX_STEPS];  /* owned, of names of columns */
-    void *values[PSTK_SUBSET_MAX_STEPS]; /* owned, ids or values */
+    char *texts[PSTK_SUBSET_MAX_STEPS];  /* owned; names of columns */
+    void *values[PSTK_SUBSET_MAX_STEPS]; /* owned; ids or values */
     struct pstk_subset weights;          /* kind 0: none */
 };
 
 /* Read one step and append it. Returns 0, or -1 after a message. */
 int subset_add(struct subset *subset, const char *text);
-/* Have samples drawn by weight, `kind`, from a column. Borrows. Returns 0, or -1 after a message.
- */
+/* Draw samples by weight, `kind`, from a column. Borrows. Returns 0, or -1 after a message. */
 int subset_draw(struct subset *subset, uint32_t kind, const char *column);
-/* Return the option that has samples drawn; NULL: none. */
+/* Return the option that draws samples; NULL: none. */
 const char *subset_draws(const struct subset *subset);
-/* 1: samples that follow each other in the subset do so in the data set, too. */
+/* Return 1 when neighbours in the subset are neighbours in the data set, too. */
 int subset_is_range(const struct subset *subset);
 /* Return the chain of steps; NULL: there is none. */
 const struct pstk_subset *subset_first(struct subset *subset);
