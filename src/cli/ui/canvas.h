@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* A part of a canvas. What is drawn is cut off at its edges; coordinates count from its corner. */
+/* A part of a canvas. Drawing is clipped to it; coordinates count from its corner. */
 struct area {
     unsigned char *pixels; /* borrowed: the canvas's, height x width x 3, from the area's corner */
     uint32_t stride;       /* bytes of a row of the canvas */

@@ -204,8 +204,8 @@ static const uint8_t glyphs[LAST - FIRST + 1 + LAST_HIGH - FIRST_HIGH + 1][FONT_
 };
 /* clang-format on */
 
-/* Return the number of a character of `n` bytes if it is at most 0xff, else that of a question
- * mark. */
+/* Return the number of a character of `n` bytes if it is at most 0xff, else the number of a
+ * question mark. */
 static unsigned number_of(const char *text, int n)
 {
     const unsigned first = (unsigned char)text[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* font: text of one size in pictures. Glyphs are 6 x 13 pixels: ASCII and Latin-1, a question mark
- * in the place of others. */
+/* font: text of one size in pictures. Glyphs are 6 x 13 pixels: ASCII and Latin-1; other characters
+ * become a question mark. */
 #ifndef PSTK_CLI_FONT_H
 #define PSTK_CLI_FONT_H
 

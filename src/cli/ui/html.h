@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* html: text from other people in an HTML page, where none of it is markup. */
+/* html: writes text from other people into an HTML page, so that none of it is markup. */
 #ifndef PSTK_CLI_HTML_H
 #define PSTK_CLI_HTML_H
 

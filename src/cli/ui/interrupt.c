@@ -18,13 +18,13 @@ static _Atomic int seen;
 static _Atomic(struct pstk_loader *) attached;
 static _Atomic(const char *) words;
 
-/* A closed terminal sends the last one. */
+/* A closed terminal sends SIGHUP. */
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void write_text(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
-        return; /* nobody is left to read it */
+        return; /* the reader is gone */
 }
 
 /* Print the last words and exit. The handler and interrupt_at_once call it, so it calls only
@@ -57,7 +57,7 @@ void interrupt_install(void)
         memset(&action, 0, sizeof action);
         action.sa_handler = on_signal;
         sigemptyset(&action.sa_mask);
-        action.sa_flags = (int)SA_RESETHAND; /* the second one kills */
+        action.sa_flags = (int)SA_RESETHAND; /* a second signal kills the process */
         /* A shell ignores SIGINT for a command in the background, and nohup ignores SIGHUP: keep
          * that. */
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)

@@ -12,7 +12,7 @@ struct pstk_loader;
 void interrupt_install(void);
 /* Return the signal that asked for the end, or 0. */
 int interrupt_seen(void);
-/* Return the exit status after that signal: 128 + its number. */
+/* Return the exit status after the signal: 128 + its number. */
 int interrupt_status(void);
 /* Print "penstock: interrupted: `what`". Returns the exit status. */
 int interrupt_say(const char *what);

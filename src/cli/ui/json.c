@@ -231,7 +231,7 @@ void json_write_html(FILE *file, const struct json_t *value)
     if (!text)
         message_no_memory();
     for (const char *c = text; *c; c++) {
-        if (*c == '<' || *c == '>' || *c == '&') /* these are in strings alone */
+        if (*c == '<' || *c == '>' || *c == '&') /* only strings contain these */
             fprintf(file, "\\u%04x", *c);
         else
             putc(*c, file);

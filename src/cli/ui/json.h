@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct json_t; /* jansson's */
+struct json_t; /* jansson's type */
 
 struct json_t *json_make_object(void);
 struct json_t *json_make_array(void);
@@ -30,20 +30,19 @@ void json_append_whole(struct json_t *array, int64_t value);
 void json_append_real(struct json_t *array, double value); /* not finite: null */
 /* Print as one line to standard output, then free; more may follow. */
 void json_print_line(struct json_t *takes);
-/* The same as the last line. Returns `status`, or STATUS_DAMAGED when the
- * write failed. */
+/* Print as the last line. Returns `status`, or STATUS_DAMAGED when the write failed. */
 int json_print(struct json_t *takes, int status);
 /* Return the first element of an array (owned) and free the array. */
 struct json_t *json_take_first(struct json_t *takes);
-/* Return the object that a file holds, owned; NULL when it holds none. */
+/* Return the object in a file, owned; NULL when it holds none. */
 struct json_t *json_read(const char *path);
 /* Return a string of an object, borrowed. NULL when there is no such string, or no object. */
 const char *json_text(const struct json_t *object, const char *key);
 /* Return a number of an object; `otherwise` when there is no such number, or no object. */
 uint64_t json_count(const struct json_t *object, const char *key, uint64_t otherwise);
-/* Return a number of an object as it is; NAN when there is no such number, or no object. */
+/* Return a number of an object, unrounded; NAN when there is no such number, or no object. */
 double json_figure(const struct json_t *object, const char *key);
-/* Return a value of an object, borrowed. NULL when there is none that differs from null. */
+/* Return a value of an object, borrowed. NULL when it is missing or null. */
 const struct json_t *json_get(const struct json_t *object, const char *key);
 /* Return the number of elements of an array or object; 0 for other values and NULL. */
 size_t json_n(const struct json_t *value);
@@ -54,18 +53,18 @@ double json_number(const struct json_t *value);
 /* Call `see` for each key of an object, in its order. It borrows. */
 void json_each(const struct json_t *object,
                void (*see)(void *user, const char *key, const struct json_t *value), void *user);
-/* Return a value that is no array and no object as text, owned: the string itself, a number, "yes"
- * or "no". NULL for others and null. */
+/* Return a scalar value as text, owned: the string itself, a number, "yes" or "no". NULL for null
+ * and for other values. */
 char *json_plain(const struct json_t *value);
-/* Parse text as one JSON object, owned; NULL when it is none. */
+/* Parse text as one JSON object, owned; NULL when it is not one. */
 struct json_t *json_parse(const char *text, size_t size);
-/* Return a value that counts as another owner's, to put it into a second object. */
+/* Return another reference to a value, to put it into a second object. */
 struct json_t *json_share(const struct json_t *value);
 /* Write a value as one line of JSON for an HTML script element: it has no '<', '>' or '&'.
  * Numbers have 7 digits at most. */
 void json_write_html(FILE *file, const struct json_t *value);
-/* Put those values of `from` into an object that it lacks or has as null; of objects that both
- * have, the same. */
+/* Copy the values of `from` that an object lacks or has as null; objects that both have are filled
+ * in the same way. */
 void json_fill(struct json_t *object, const struct json_t *from);
 /* Free without printing. NULL is fine. */
 void json_drop(struct json_t *takes);

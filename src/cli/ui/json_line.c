@@ -23,8 +23,8 @@ static long code_of(const char *at)
     return strtol(digits, NULL, 16);
 }
 
-/* Return the bytes of an escape at `at` that stay: 6, 12 of a pair, 2 of others; 0: it is replaced,
- * and 6 bytes of it go. */
+/* Return the bytes of an escape at `at` that stay: 6, 12 for a surrogate pair, 2 for other escapes.
+ * 0: it is replaced, with all of its 6 bytes. */
 static size_t escape_size(const char *at)
 {
     const long code = code_of(at);
@@ -38,7 +38,7 @@ static size_t escape_size(const char *at)
     return next >= 0xDC00 && next < 0xE000 ? 2 * ESCAPE_SIZE : 0;
 }
 
-/* Return the bytes of the number at `at` that JSON lacks, or 0. */
+/* Return the bytes of NaN or Infinity at `at`, or 0. */
 static size_t odd_number_size(const char *at)
 {
     static const char *const names[] = {"NaN", "Infinity", "-Infinity"};
@@ -48,7 +48,7 @@ static size_t odd_number_size(const char *at)
     return 0;
 }
 
-/* Copy one piece inside of a string, from *from to *to, and move both. */
+/* Copy one character or escape inside a string from *from to *to, and move both. */
 static void copy_in_string(const char **from, char **to)
 {
     size_t size = 1, replaced = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_line: a line of JSON as Python writes it, made strict. Python's json module writes NaN and
- * Infinity for numbers that are none, and half of a pair of UTF-16 for a byte of a file name that
- * is not UTF-8; parsers refuse both.
+ * json_line: makes a line of JSON from Python strict. Python's json module writes NaN and Infinity,
+ * and a lone surrogate for a byte of a file name that is not UTF-8; parsers refuse both.
  */
 #ifndef PSTK_CLI_JSON_LINE_H
 #define PSTK_CLI_JSON_LINE_H
@@ -10,7 +9,8 @@
 #include <stddef.h>
 
 /* Return a copy (owned, free()) in which NaN and Infinity are null, and a lone surrogate, \u0000
- * and a byte that is no UTF-8 are '?'. All else stays, also what is no JSON. *size: its bytes. */
+ * and an invalid byte of UTF-8 are '?'. Everything else stays, also invalid JSON. *size: bytes of
+ * the copy. */
 char *json_line_strict(const char *line, size_t *size);
 
 #endif

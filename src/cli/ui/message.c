@@ -67,13 +67,14 @@ const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE])
     return text;
 }
 
-/* Return the errno value of an error; 0 when `native` is a number of libjpeg's or CUDA's. */
+/* Return the errno value of an error; 0 when `native` is a code of libjpeg or CUDA. */
 static int errno_of(const struct pstk_error *err)
 {
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
-/* 1: the text that ends before `at` makes the next word a setting, not a part of a path. */
+/* Return 1 when the text before `at` shows that the next word is a setting, not a part of a path.
+ */
 static int is_before_setting(const char *message, const char *at)
 {
     static const char *const before[] = {"set ", " or ", "with ", "lower ", "("};
@@ -85,7 +86,7 @@ static int is_before_setting(const char *message, const char *at)
     return at == message;
 }
 
-/* Name the variable or option where a message names the setting that it stands for. */
+/* Replace a setting in a message by its variable or option. */
 static void name_variable(struct pstk_error *err, const char *setting, const char *variable)
 {
     char text[sizeof err->message];
@@ -103,8 +104,8 @@ static void name_variable(struct pstk_error *err, const char *setting, const cha
 static void name_field(struct pstk_error *err, const char *at, const char *name)
 {
     static const struct {
-        const char *before, *after; /* what stands around the type's word in the package */
-        const char *tail, *quote;   /* and in the option */
+        const char *before, *after; /* text around the type's word in the package */
+        const char *tail, *quote;   /* text around it in the option */
     } types[] = {{"\": \"", "\"}", "", ""},
                  {"\": [\"", "\"]}", "_list", ""},
                  {"\": (\"", "\", (), 0)} reads 0, and (None,) none", "=0 reads 0", ""},
@@ -126,7 +127,7 @@ static void name_field(struct pstk_error *err, const char *at, const char *name)
     }
 }
 
-/* Replace all of them. */
+/* Replace every fields={...} in a message. */
 static void name_fields(struct pstk_error *err)
 {
     static const char begin[] = "fields={\"";

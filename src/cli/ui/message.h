@@ -9,10 +9,10 @@
 
 /* Print "penstock: " and one line. Any quoted text is made safe for a terminal (text.h). */
 void message_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Print the same for a wrong command line. Returns STATUS_USAGE. */
+/* Print a message about a wrong command line. Returns STATUS_USAGE. */
 int message_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Name the command's options and variables where a message names the settings, or fields={...} of
- * the package. */
+/* Replace the names of settings in a message by the command's options and variables, also the
+ * package's fields={...}. */
 void message_settings(struct pstk_error *err);
 /* Print the library's error. `path` (may be NULL) is added when the error's sentence does not name
  * it. */
@@ -20,10 +20,11 @@ void message_error(const struct pstk_error *err, const char *path);
 /* Return advice about an errno value that a limit of this process caused, to append to the sentence
  * that names it; "" for other values. */
 const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE]);
-/* Print on standard output what to type next: a subcommand and a path, quoted for a shell. */
+/* Print on standard output the next command to type: a subcommand and a path, quoted for a shell.
+ */
 void message_next(const char *command, const char *path);
-/* Print on standard output the name of this command, as it was called: a path, or the name in
- * PATH. */
+/* Print on standard output the name of this command, as it was called: a path, or the name in PATH.
+ */
 void message_program(void);
 /* Report that the command itself is out of memory, and exit with STATUS_DAMAGED. */
 void message_no_memory(void) __attribute__((noreturn));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output: the path at which a command makes a data set, and the files already there. */
+/* output: checks the path at which a command makes a data set, and refuses existing files. */
 #ifndef PSTK_CLI_OUTPUT_H
 #define PSTK_CLI_OUTPUT_H
 

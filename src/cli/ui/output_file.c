@@ -94,7 +94,7 @@ static void take_mode(int fd, const struct stat *old)
 {
     int has_group =
         fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
-    /* Another group does not get the old group's rights. */
+    /* The rights of the old group are dropped if the new group differs. */
     (void)fchmod(fd, old->st_mode & (has_group ? 0777 : 0707));
 }
 
@@ -168,7 +168,7 @@ static int open_temporary(struct output_file *file)
 }
 
 /* Return 1 when the open file still has the name `target`. A file that was removed while open
- * (/dev/stdout of a shell) has not. */
+ * (/dev/stdout of a shell) does not. */
 static int has_name(const char *target, const struct stat *file)
 {
     struct stat st;
@@ -247,7 +247,7 @@ static int give_name(struct output_file *file, int fd)
 /* Close, and give the file its name. Returns 0, or an errno value. */
 static int finish(struct output_file *file)
 {
-    /* A file without a name ends with its last descriptor. */
+    /* The kernel frees a nameless file with its last descriptor. */
     const int is_nameless = file->target && !file->temporary;
     const int held = is_nameless ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (is_nameless && held < 0 && !file->native)
@@ -267,7 +267,7 @@ static int finish(struct output_file *file)
     return file->native;
 }
 
-/* Return a phrase for what is at the path after a failure. */
+/* Return a phrase about the file at the path after a failure. */
 static const char *outcome(const struct output_file *file)
 {
     return !file->target     ? "it was not written to its end"

@@ -17,11 +17,11 @@
 struct output_file {
     FILE *stream;     /* owned; for writing. A write fails after a signal that asks for the end */
     const char *path; /* borrowed; as the user wrote it */
-    char *target;     /* owned; path with symbolic links followed. NULL: written directly */
-    char *temporary;  /* owned; its name in the same folder. NULL: it has none yet */
-    int fd;           /* owned unless it is standard output */
-    int replaces;     /* 1: there is already a file at path */
-    int native;       /* errno of the first write that failed */
+    char *target; /* owned; path with symbolic links followed. NULL: the file is written directly */
+    char *temporary; /* owned; its temporary name in the same folder. NULL: none yet */
+    int fd;          /* owned unless it is standard output */
+    int replaces;    /* 1: there is already a file at path */
+    int native;      /* errno of the first write that failed */
 };
 
 /* Begin the file at `path` ("-": standard output). Returns 0, or an exit status after a message.

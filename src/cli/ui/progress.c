@@ -38,8 +38,8 @@ void progress_begin(struct progress *progress, const char *doing, const char *wh
     progress->last = progress->start;
 }
 
-/* Note what is done by now: rates are those of the time in which this process has looked, and knew
- * how much there is. */
+/* Store the progress. Rates cover only the time since this process first looked and knew the whole
+ * amount. */
 static void count(struct progress *progress, double now, double part, uint64_t n_items)
 {
     if (!progress->counting || (progress->first_part < 0 && part >= 0)) {
@@ -64,7 +64,7 @@ static int facts(const struct progress *progress, double part, uint64_t n_items,
     const double per_second = elapsed > 0 ? (double)n / elapsed : 0;
     const double gain = part - progress->first_part;
     const char *what = progress->what, *space = " ";
-    if (strcmp(what, "bytes") == 0) { /* their texts have the unit */
+    if (strcmp(what, "bytes") == 0) { /* bytes have their unit in the text */
         unit_bytes(done, (double)n_items);
         unit_bytes(rate, per_second);
         what = space = "";
@@ -72,7 +72,7 @@ static int facts(const struct progress *progress, double part, uint64_t n_items,
         unit_count(done, n_items);
         unit_count(rate, (uint64_t)(per_second + 0.5));
     }
-    if (still >= QUIET_SECONDS) { /* the time left would grow, and be wrong */
+    if (still >= QUIET_SECONDS) { /* the time left would only grow */
         unit_clock(left, still);
         return snprintf(text, size, "%s%s%s, no more for %s", done, space, what, left);
     }

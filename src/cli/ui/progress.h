@@ -11,13 +11,15 @@
 
 struct progress {
     const char *doing; /* "packing" */
-    const char *what;  /* what is counted, for example "images" */
+    const char *what;  /* unit of the count, for example "images" */
     int terminal;
     int drawn;                /* 1: a line is on the screen */
     int counting;             /* 1: the figures of the first update are known */
     double last;              /* seconds: when a line was last due */
-    double start, first_part; /* of the first update, or the first whose part was known */
-    uint64_t first_items;     /* at start, from which rates count: another process may have begun */
+    double start, first_part; /* time of the first update, and its part; or of the first update
+                                 whose part was known */
+    uint64_t first_items;     /* count at start: another process may have begun, so rates count from
+                                 here */
     double moved;             /* seconds: when last_items changed */
     uint64_t last_items;
 };

@@ -45,7 +45,7 @@ void sheet_put(struct sheet *sheet, uint64_t i, const void *pixels)
         memcpy(area.pixels + y * area.stride, (const unsigned char *)pixels + y * row, row);
 }
 
-/* Return the place of picture number i from pixel y on. */
+/* Return the area of picture number i, from pixel y on. */
 static struct area place(const struct sheet *sheet, uint64_t i, uint32_t y, uint32_t height)
 {
     const size_t top = (size_t)(i / sheet->n_columns) * (sheet->side + sheet->line + GAP) + y;

@@ -5,7 +5,7 @@
 
 #include <penstock/types.h>
 
-/* Return the exit status of a result code. After a signal it is the signal's. */
+/* Return the exit status of a result code. After a signal it is 128 + the signal's number. */
 int status_of_code(int code);
 /* Return the exit status for a path that could not be opened or made with this errno value. It
  * depends on whether the path is wrong, the permission is missing, or the machine failed. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define RIGHT 91      /* last column of wrapped text */
-#define MAX_WORD 4096 /* bytes of one word of it: a path */
+#define MAX_WORD 4096 /* bytes of one word of wrapped text: a path */
 
 /* The terminating 0 is no continuation byte, so nothing after it is read. */
 static int length_of(const unsigned char *s)

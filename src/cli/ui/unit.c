@@ -42,7 +42,7 @@ const char *unit_seconds(char text[UNIT_SIZE], double seconds)
 
 const char *unit_clock(char text[UNIT_SIZE], double seconds)
 {
-    if (seconds >= 1e15) { /* of a damaged report */
+    if (seconds >= 1e15) { /* only a damaged report has such a time */
         snprintf(text, UNIT_SIZE, "%.2g s", seconds);
         return text;
     }
