@@ -47,7 +47,7 @@ void forecast_kernels(struct forecast *forecast, const struct pstk_stats *stats,
                       uint32_t kernels, const double kernels_ns[4])
 {
     uint32_t now = kernels;
-    if (now == PSTK_KERNELS_AUTO) /* the best that this CPU has */
+    if (now == PSTK_KERNELS_AUTO) /* the best kernels of this CPU */
         for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
             now = kernels_ns[k] > 0 ? k : now;
     for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)

@@ -16,18 +16,18 @@
 #include "ui/json_line.h"
 #include "ui/message.h"
 
-/* Bytes of a line. A reading has some 1 kB, and a document without series some 5 kB. */
+/* Maximum bytes of a line. A reading has some 1 kB, and a document without series some 5 kB. */
 #define LINE_SIZE (UINT32_C(1) << 17)
-/* Ranks, or monitors of one process, that are drawn. */
+/* Maximum ranks, or monitors of one process, that are drawn. */
 #define MAX_SOURCES 16
-/* Ranks that are counted apart: more than a job has. */
+/* Maximum ranks that are counted individually: more than a job has. */
 #define MAX_RANKS (UINT32_C(1) << 16)
-/* Points of all of them. With 6 figures of 10 bytes in the data, and a row of 230 bytes in the
- * table, each adds 300 bytes: together less than 600 kB, which with Chart.js (200 kB) is less than
- * 1 MB. */
+/* Maximum points of all series together. With 6 figures of 10 bytes in the data, and a row of 230
+ * bytes in the table, each adds 300 bytes: together less than 600 kB, which with Chart.js (200 kB)
+ * is less than 1 MB. */
 #define MAX_POINTS 1920
 
-/* Readings of one rank and name. */
+/* The readings of one rank and name. */
 struct source {
     char name[SERIES_LABEL];
     uint64_t rank;
@@ -35,17 +35,17 @@ struct source {
 };
 
 struct readings {
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     uint64_t n_lines, n_readings;
     uint64_t n_odd, first_odd; /* lines that are left out, and the number of the first one */
     uint32_t n_sources;
     struct source *sources;  /* owned; MAX_SOURCES */
     uint8_t *not_drawn;      /* owned; a bit for each rank that found no source */
-    struct json_t *document; /* owned; the one that came as a line, or NULL */
+    struct json_t *document; /* owned; the document that came as a line, or NULL */
     struct json_t *last;     /* owned; the newest reading */
     double begin, end;       /* seconds since 1970 */
     double n_samples, n_batches, n_replacements, n_bytes;
-    double waited, looked; /* seconds: waited of those for which that is known */
+    double waited, looked; /* seconds; looked: readings whose wait is known */
 };
 
 static struct source *source_of(struct readings *readings, const char *name, uint64_t rank)
@@ -67,7 +67,7 @@ static struct source *source_of(struct readings *readings, const char *name, uin
     return source;
 }
 
-/* Add what counts for the whole run. */
+/* Add the figures that count for the whole run. */
 static void add_up(struct readings *readings, const struct json_t *reading, double begin,
                    double seconds)
 {
@@ -80,7 +80,7 @@ static void add_up(struct readings *readings, const struct json_t *reading, doub
         readings->begin = begin;
     if (readings->n_readings == 1 || begin + seconds > readings->end)
         readings->end = begin + seconds;
-    readings->n_samples += samples; /* NAN: the sum is not known either */
+    readings->n_samples += samples; /* NAN: the sum is unknown, too */
     readings->n_batches += batches;
     readings->n_replacements += replacements;
     readings->n_bytes += bytes * seconds;
@@ -113,7 +113,8 @@ static int add_reading(struct readings *readings, struct json_t *reading)
     return 1;
 }
 
-/* Take an object. Returns 1, 0 when it is neither, or -1 after a message. */
+/* Take an object. Returns 1, 0 when it is neither a reading nor a document, or -1 after a message.
+ */
 static int take_object(struct readings *readings, struct json_t *object)
 {
     const char *schema = json_text(object, "schema");
@@ -182,8 +183,8 @@ static uint32_t n_points(const struct readings *readings)
     return n;
 }
 
-/* Keep all series together within MAX_POINTS. Each has a point at least, and there are fewer
- * sources than that, so it ends. */
+/* Keep all series together within MAX_POINTS. Each series keeps at least one point, and there are
+ * fewer sources than MAX_POINTS, so the loop ends. */
 static void thin(struct readings *readings)
 {
     while (n_points(readings) > MAX_POINTS)
@@ -191,7 +192,7 @@ static void thin(struct readings *readings)
             series_halve(&readings->sources[i].series);
 }
 
-/* Write how a series is called among the others: by what they differ in. */
+/* Write the label of a series: the parts in which the sources differ. */
 static void set_label(const struct readings *readings, struct source *source)
 {
     const struct source *first = &readings->sources[0];
@@ -237,9 +238,9 @@ static struct json_t *series_of(struct readings *readings)
     return series;
 }
 
-/* Add the machine of a run that goes on here: its Monitor gave the path of its data set. The
- * process that trains does not look for devices itself, because that would start the CUDA driver in
- * it. */
+/* Add the facts about this machine if the run goes on here: its Monitor gave the path of its data
+ * set. The training process does not look for devices itself, because that would start the CUDA
+ * driver in it. */
 static void put_machine(struct json_t *document)
 {
     char text[MACHINE_NODE];

@@ -28,7 +28,7 @@ void recording_begin(struct recording *recording, const struct pstk_loader *load
     recording->due_at = recording->start + LOOK_SECONDS;
 }
 
-/* Return what happened since the last point. */
+/* Return the figures since the last point. */
 static struct series_point measure(const struct recording *recording, double now,
                                    const struct pstk_stats *stats)
 {
@@ -55,7 +55,8 @@ void recording_look(struct recording *recording, const struct pstk_loader *loade
     series_add(&recording->series, &point);
     recording->last = stats;
     recording->last_at = now;
-    /* Not earlier than a whole look after this one, so that a long step gives one point. */
+    /* The next point is due no earlier than a whole interval after this one, so that a long step
+     * gives one point. */
     recording->due_at = now + LOOK_SECONDS;
 }
 

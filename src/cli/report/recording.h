@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recording: what a benchmark did over time, for the page of --report. */
+/* recording: the course of a benchmark over time, for the page of --report. */
 #ifndef PSTK_CLI_RECORDING_H
 #define PSTK_CLI_RECORDING_H
 
@@ -11,18 +11,18 @@
 struct report;
 
 struct recording {
-    const char *path;              /* of the page; NULL: nothing is recorded */
-    struct series series;          /* the one of this process */
+    const char *path;              /* path of the page; NULL: nothing is recorded */
+    struct series series;          /* the series of this process */
     struct waits waits;            /* calls of pstk_next that gave a batch */
     struct pstk_metrics metrics;   /* since open; filled in by recording_end */
-    struct pstk_stats last;        /* at the end of the last point */
-    double start, last_at, due_at; /* seconds of unit_now */
+    struct pstk_stats last;        /* stats at the end of the last point */
+    double start, last_at, due_at; /* seconds by unit_now */
 };
 
-/* Begin at the loader's first pstk_next. */
+/* Begin the recording at the loader's first pstk_next. */
 void recording_begin(struct recording *recording, const struct pstk_loader *loader);
-/* Add a point if one is due: at first each 50 ms, later twice as rarely with each halving of the
- * series. */
+/* Add a point if one is due: at first every 50 ms. Each halving of the series doubles the interval.
+ */
 void recording_look(struct recording *recording, const struct pstk_loader *loader);
 /* Add the last point and the metrics, before the loader is closed. */
 void recording_end(struct recording *recording, struct pstk_loader *loader);

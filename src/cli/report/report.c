@@ -46,7 +46,7 @@ static double copy_rate(const struct pstk_stats *stats)
     return stats->copy_ns ? (double)stats->copy_bytes * 1e9 / (double)stats->copy_ns : 0;
 }
 
-/* Return the part of its time that the consumer's stream waited for batches, in percent; negative:
+/* Return the share of its time that the consumer's stream waited for batches, in percent; negative:
  * not measured. */
 static double starved_percent(const struct pstk_stats *stats)
 {
@@ -54,17 +54,18 @@ static double starved_percent(const struct pstk_stats *stats)
     return all > 0 ? (double)stats->stream_starved_ns * 100 / all : -1;
 }
 
-/* A ceiling and the rate that the run reached. measured is 0 when it was not measured. */
+/* A ceiling and the measured rate. measured is 0 when it was not measured. */
 struct ceiling {
-    const char *name;  /* JSON */
-    const char *title; /* people */
+    const char *name;  /* name in JSON */
+    const char *title; /* name for people */
     double measured, reached;
     int bytes; /* 1: bytes, 0: samples */
 };
 
 #define N_CEILINGS 4
 #define ADVICE_SIZE 256
-/* Percent. Of workers that are busy less than this, more save less than that of the time. */
+/* Percent. If workers are busy for less than this, more workers save less than this share of the
+ * time. */
 #define BUSY_MIN 20
 
 static void list_ceilings(const struct report *report, struct ceiling ceiling[N_CEILINGS])
@@ -99,7 +100,7 @@ static double reference_ratio(const struct report *report)
     return samples > 0 ? per_second(report, (double)report->n_samples) / samples : 0;
 }
 
-/* Return the part of a stage's time, in percent, rounded. */
+/* Return a part of a stage's time, in percent, rounded. */
 static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
 {
     const double all =
@@ -113,7 +114,7 @@ void report_advise(const struct report *report, char *text, size_t size)
     const struct pstk_stage_stats *reader = &report->stats.stage_reader,
                                   *workers = &report->stats.stage_workers,
                                   *uploader = &report->stats.stage_uploader;
-    /* Where the streams are timed, all that the uploader does is on the way to the device. */
+    /* If streams are timed, everything that the uploader does is part of the way to the device. */
     const int is_timed = report->stats.stream_used_ns + report->stats.stream_starved_ns > 0;
     switch (report->stats.bottleneck) {
     case PSTK_BOTTLENECK_STORAGE:

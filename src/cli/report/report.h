@@ -10,7 +10,7 @@ struct json_t;
 /* One run of bench. */
 struct report {
     const struct pipeline *pipeline;
-    uint64_t n_samples, n_batches; /* that were delivered */
+    uint64_t n_samples, n_batches; /* delivered */
     uint64_t bytes_out;            /* tensor bytes of valid rows */
     double seconds;                /* from the first pstk_next to the end of the last step */
     double step_ms;                /* milliseconds of a simulated step; 0: none */
@@ -19,16 +19,16 @@ struct report {
     int with_ceilings;
     uint64_t rss_peak;  /* bytes */
     uint32_t n_usable;  /* cores that this process may use; 0: unknown */
-    uint32_t n_workers; /* of a loader on the host without --threads; 0: unknown */
+    uint32_t n_workers; /* workers of a loader on the host without --threads; 0: unknown */
     struct pstk_device device;
     struct pstk_stats stats;
     struct pstk_ceilings ceilings;
 };
 
-/* Print to standard output; return an exit status. */
+/* Print the report to standard output; return an exit status. */
 int report_text(const struct report *report);
 int report_json(const struct report *report);
-/* Write one sentence about the bottleneck, with the share that it rests on, and what to change. */
+/* Write one sentence about the bottleneck: the share that shows it, and what to change. */
 void report_advise(const struct report *report, char *text, size_t size);
 /* Return the object that report_json prints, owned. */
 struct json_t *report_object(const struct report *report);

@@ -150,7 +150,7 @@ static void put_title(FILE *file, const struct json_t *document)
     fprintf(file, ", <time>%s</time></p></header>\n", text);
 }
 
-/* Return the share of its time that a stage spent as `key` says; NAN: it is not known. */
+/* Return the share of a stage's time that it spent as `key` says; NAN: unknown. */
 static double share_of(const struct json_t *stage, const char *key)
 {
     const double all = json_figure(stage, "busy_ns") + json_figure(stage, "starved_ns") +
@@ -307,7 +307,7 @@ static void put_stages(FILE *file, const struct json_t *run)
 /* ---- waits -------------------------------------------------------------------------------------
  */
 
-/* A key of `times`, and what it times. */
+/* A key of `times`, and the title of its row. */
 struct timed {
     const char *key, *title;
 };
@@ -379,8 +379,8 @@ static void put_waits(FILE *file, const struct json_t *document)
 /* ---- ceilings and predictions ------------------------------------------------------------------
  */
 
-/* A ceiling: the keys of its rate and of its ratio, and of what says that it read from the page
- * cache, or NULL. */
+/* A ceiling: the keys of its rate, of its ratio, and of the flag that it read from the page cache,
+ * or NULL. */
 struct ceiling_keys {
     const char *rate, *ratio, *title, *cached;
     int bytes;
@@ -437,7 +437,7 @@ static void put_ceilings(FILE *file, const struct json_t *run)
     end_section(file);
 }
 
-/* Put what would change, in words: the document has "workers" and "+1". */
+/* Put a change in words: the document has "workers" and "+1". */
 static void put_change(FILE *file, const struct json_t *one)
 {
     const char *what = json_text(one, "what"), *change = json_text(one, "change");
@@ -499,7 +499,7 @@ static void begin_pairs(FILE *file)
     html_table(file, "pairs", NULL, heads);
 }
 
-/* Put one key of an object as a row. Called by json_each. */
+/* Put one key of an object as a row. json_each calls it. */
 static void put_pair(void *user, const char *key, const struct json_t *value)
 {
     FILE *file = user;

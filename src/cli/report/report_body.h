@@ -7,8 +7,8 @@
 
 struct json_t;
 
-/* Write the body for a document (report_page.h). A value that is not known is a dash, and a section
- * without any says so. */
+/* Write the body for a document (report_page.h). An unknown value is a dash, and a section without
+ * any value says so. */
 void report_body(FILE *file, const struct json_t *document);
 
 #endif

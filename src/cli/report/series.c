@@ -12,7 +12,7 @@ static const char *const names[SERIES_FIGURES] = {[SERIES_SAMPLES] = "samples_pe
                                                   [SERIES_MEMORY] = "rss_bytes",
                                                   [SERIES_GPU] = "gpu_utilisation"};
 
-/* Return the mean of two figures over the time of both. An unknown one does not count. */
+/* Return the mean of two figures over the time of both. An unknown figure does not count. */
 static double mean(double a, double a_seconds, double b, double b_seconds)
 {
     if (isnan(a))
@@ -60,7 +60,7 @@ void series_add(struct series *series, const struct series_point *measured)
         series->n_last++;
         return;
     }
-    /* Their number is even and all are full, so that all points are full after it, too. */
+    /* The number of points is even and all are full, so all points are full after halving, too. */
     if (series->n == SERIES_POINTS)
         series_halve(series);
     series->points[series->n++] = *measured;
