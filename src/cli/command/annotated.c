@@ -74,7 +74,7 @@ int annotated_check(const struct annotated *annotated, const struct profile *pro
     return 0;
 }
 
-/* Show how far the reading is; the library's on_progress. */
+/* Show the progress of reading; the library's on_progress. */
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     struct progress *progress = user;
@@ -146,7 +146,7 @@ uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels 
     return n;
 }
 
-/* Find the size of an image file: a list of images has it. 0; -1: it is no image. */
+/* Find the size of an image file, as a list of images needs. 0; -1: it is no image. */
 static int size_of(const void *data, uint64_t size, uint32_t *width, uint32_t *height)
 {
     struct pstk_list_item item = {.data = data, .size = size};
@@ -184,7 +184,7 @@ const char *annotated_absent(const struct annotated *annotated)
                              ".jpg in capitals, as in .JPG and .Jpg, are not there either)";
 }
 
-/* Warn of files of VOC that are no images of the data set. */
+/* Warn of VOC files that belong to no image of the data set. */
 static void warn_of_left(const struct pstk_annotations_info *info)
 {
     char n[UNIT_SIZE];
@@ -237,7 +237,7 @@ void annotated_warn(struct annotated *annotated)
             annotated->size);
 }
 
-/* Write the category ids, which labels number, as ranges: 1-11,13-25. */
+/* Write the category ids that the labels number, as ranges: 1-11,13-25. */
 static void print_categories(const struct annotated *annotated, FILE *out)
 {
     for (uint64_t first = 0, last; first < annotated->info.n_names; first = last + 1) {

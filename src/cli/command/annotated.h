@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotated: pack's options --coco and --voc: which files are packed, and the fields and values
- * that their annotations give. */
+/* annotated: pack's options --coco and --voc: the files that are packed, and the fields and values
+ * from their annotations. */
 #ifndef PSTK_CLI_ANNOTATED_H
 #define PSTK_CLI_ANNOTATED_H
 
@@ -20,7 +20,7 @@ enum {
     OPT_PANOPTIC_MASKS
 };
 
-/* Fields of a record after its image, at most. */
+/* Maximum fields of a record after its image. */
 #define ANNOTATED_FIELDS 16
 
 /* Rows for a table of options. */
@@ -64,8 +64,8 @@ struct annotated {
     struct pstk_annotations_info info;
     const char **names; /* owned; info.n_names */
     char *note;         /* owned */
-    uint64_t n_sizes;   /* images of another size than the annotations have, */
-    char *size;         /* owned; and what is known of the first, or NULL */
+    uint64_t n_sizes;   /* images whose size differs from their annotations, */
+    char *size;         /* owned; and a description of the first, or NULL */
 };
 
 void annotated_init(struct annotated *annotated);
@@ -73,29 +73,29 @@ void annotated_init(struct annotated *annotated);
 int annotated_set(struct annotated *annotated, int code, const char *value);
 /* Check the options together. Returns 0, or an exit status after a message. */
 int annotated_check(const struct annotated *annotated, const struct profile *profile);
-/* 1: pack packs annotations. */
+/* Return 1 when pack packs annotations. */
 int annotated_is_asked(const struct annotated *annotated);
 /* Read the annotations, and list their images in a zeroed tree. Returns 0, or an exit status after
  * a message. */
 int annotated_open(struct annotated *annotated, const char *src, struct tree *tree);
-/* 1: PNG files of masks may belong to the file of COCO. */
+/* Return 1 when PNG files of masks may belong to the COCO file. */
 int annotated_has_masks(const struct annotated *annotated);
 /* Append the fields to `fields`. Returns their number. */
 uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *fields);
-/* Compare the size of image `number`, whose file was packed, with that of its annotations. */
+/* Compare the size of image `number`, whose file was packed, with the size in its annotations. */
 void annotated_compare(struct annotated *annotated, uint64_t number, const void *data,
                        uint64_t size);
-/* Describe the values of the image that was read last and are pixels, for the writer. Returns their
- * number. */
+/* Describe the values of the last image that are pixels, for the writer. Returns their number. */
 uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels *pixels);
-/* Return the note of the manifest: `note`, the profile's, and what the annotations add. */
+/* Return the note of the manifest: `note`, from the profile, and the additions of the annotations.
+ */
 const char *annotated_note(struct annotated *annotated, const char *note);
-/* Print what the annotations were. */
+/* Print facts about the annotations. */
 void annotated_print(struct annotated *annotated);
-/* Return what is wrong with an image that the annotations list and that is not there; NULL: nothing
- * was asked for. */
+/* Return the error text for an image that the annotations list and that does not exist; NULL: no
+ * annotations. */
 const char *annotated_absent(const struct annotated *annotated);
-/* Warn of images of another size. */
+/* Warn of images whose size differs from their annotations. */
 void annotated_warn(struct annotated *annotated);
 /* Put `annotations`: an object, or null without annotations. */
 void annotated_put(struct annotated *annotated, struct json_t *object);

@@ -11,14 +11,14 @@
 
 #define SAMPLE_SIZE 40
 
-/* Return the path of a file as it is; of a sample, where a tree has no files, "sample 7". */
+/* Return the unescaped path of a file; for a tree without files, the sample: "sample 7". */
 static const char *raw_name(const struct tree *tree, uint64_t number, char sample[SAMPLE_SIZE])
 {
     snprintf(sample, SAMPLE_SIZE, "sample %llu", (unsigned long long)number);
     return tree_has_files(tree) ? tree_path(tree, number, NULL) : sample;
 }
 
-/* Return an owned copy of that for a terminal. */
+/* Return an owned copy of that name for a terminal. */
 static char *name_of(const struct tree *tree, uint64_t number)
 {
     char sample[SAMPLE_SIZE];

@@ -8,21 +8,21 @@
 #include "ui/json.h"
 
 struct bad_file {
-    uint64_t number;    /* of the file in the tree */
+    uint64_t number;    /* number of the file in the tree */
     char *reason;       /* owned */
-    const char *format; /* the image format, which pack does not take; NULL: not an image */
+    const char *format; /* image format that pack does not take; NULL: not an image */
 };
 
 /* Zeroed at the start. */
 struct bad {
     struct bad_file *files; /* owned; the capacity is the next power of two */
     uint64_t n;
-    struct formats formats; /* of the files that have one */
+    struct formats formats; /* counts of the files that have a format */
 };
 
 /* Add a file. `reason` is copied. `format` is static storage or NULL. */
 void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *format);
-/* Print all of them. n_files is the number of files that were looked at. */
+/* Print all bad files. n_files is the number of files that were checked. */
 void bad_print(const struct bad *bad, const struct tree *tree, uint64_t n_files);
 /* Put `skipped` (a list) and `skipped_formats` (counts) into an object. */
 void bad_put(const struct bad *bad, const struct tree *tree, struct json_t *object);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: run the whole loader with a consumer that does nothing, or that is busy for a while. */
+/* bench: runs the whole loader with a consumer that does nothing, or that is busy for a while. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #include "ui/unit.h"
 
 #define DEFAULT_SECONDS 10
-#define CEILING_SECONDS 4 /* of all ceilings together */
+#define CEILING_SECONDS 4 /* all ceilings together */
 
 #define MAX_STEP_MS 60000
 
@@ -139,8 +139,8 @@ static int set_option(struct bench *bench, int code, const char *value)
     }
 }
 
-/* Return the bytes of the valid rows, which are at the start of the tensor. A ragged tensor has no
- * other rows. */
+/* Return the bytes of the valid rows, which are at the start of the tensor. A ragged tensor has
+ * only valid rows. */
 static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
 {
     if (t->offsets)
@@ -231,7 +231,7 @@ static int consume(struct bench *bench)
         return status_refuse(&err, NULL);
     if (bench->recording.path)
         recording_end(&bench->recording, bench->consumer.loader);
-    /* On a device steps are only queued. The time includes the last ones. */
+    /* On a device steps are only queued. The time includes the last steps. */
     consumer_close(&bench->consumer);
     bench->report.seconds = unit_now() - start;
     return 0;
@@ -326,17 +326,17 @@ static int bench(struct bench *b, const char *path)
     b->report.n_workers = machine.n_workers;
     b->report.device.size = sizeof b->report.device;
     pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
-    b->pipeline.settings.observe.monitor_path = NULL; /* the ceilings' loaders are none to watch */
+    b->pipeline.settings.observe.monitor_path = NULL; /* the ceilings' loaders are not watched */
     if (b->report.with_ceilings)
         measure_ceilings(b);
-    /* The page first, so that its failure stands above the result, which is printed all the same.
-     */
+    /* Write the page first, so that a failure is printed before the result, which is printed in any
+     * case. */
     const int page_status = b->recording.path ? recording_write(&b->recording, &b->report) : 0;
     status = b->json ? report_json(&b->report) : report_text(&b->report);
     return status ? status : page_status;
 }
 
-/* Check the operands: the data set, which a mixture takes the place of. */
+/* Check the operands: the data set, or none with a mixture. */
 static int check_operands(struct options *options, int n)
 {
     if (n == 1)
@@ -362,13 +362,13 @@ static int run(const struct command *self, int argc, char **argv)
             return STATUS_USAGE;
         }
     const int n_operands = b.pipeline.mixture.n ? 0 : 1;
-    if (n_operands == 0) /* which need one data set */
+    if (n_operands == 0) /* these options need one data set */
         b.report.with_ceilings = 0;
     if (c < 0 || check_operands(&options, n_operands) < 0) {
         pipeline_free(&b.pipeline);
         return options.status;
     }
-    if (b.n_epochs == 0 && b.max_seconds == 0) { /* a digest of a timed run would not repeat */
+    if (b.n_epochs == 0 && b.max_seconds == 0) { /* the digest of a timed run would not repeat */
         if (b.report.with_digest)
             b.n_epochs = 1;
         else

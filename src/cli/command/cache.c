@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache: look at the folder for what can be made again, or empty it. */
+/* cache: shows or empties the folder of files that can be made again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static int print(const char *path, const struct pstk_cache_info *info, int is_au
     return message_finish(STATUS_OK);
 }
 
-/* What of the checksums was not removed, for people; nothing where there are none. */
+/* Print the checksums that were not removed, for people; nothing if there are none. */
 static void print_kept(const char *path)
 {
     struct pstk_cache_info left = {.size = sizeof left};

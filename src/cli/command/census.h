@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* census: counts of how the images of a field are stored, for people and for programs. */
+/* census: counts the storage of a field's images, for people and for programs. */
 #ifndef PSTK_CLI_CENSUS_H
 #define PSTK_CLI_CENSUS_H
 
@@ -9,12 +9,12 @@ struct json_t;
 
 struct census {
     uint64_t n_planes;
-    uint64_t n_exact;            /* planes whose file comes back byte for byte */
-    uint64_t n_equivalent;       /* planes whose file comes back as an equivalent JPEG */
+    uint64_t n_exact;            /* planes whose file is restored byte for byte */
+    uint64_t n_equivalent;       /* planes whose file is restored as an equivalent JPEG */
     uint64_t n_passthrough_jpeg; /* JPEG files stored unchanged, or in zstd */
     uint64_t n_passthrough_png;  /* PNG files stored unchanged, or in zstd */
     uint64_t n_pixels;
-    uint64_t n_damaged; /* of the JPEG files: marked as damaged */
+    uint64_t n_damaged; /* JPEG files marked as damaged */
 };
 
 struct census census_of(const struct pstk_field_stats *stats);

@@ -20,20 +20,20 @@
 #include "ui/text.h"
 #include "ui/unit.h"
 
-#define N_PROBED 256           /* PNG files that are looked at for palettes */
-#define COUNTED_SAMPLES 100000 /* labels that are read at most */
+#define N_PROBED 256           /* PNG files that are checked for palettes */
+#define COUNTED_SAMPLES 100000 /* maximum labels that are read */
 
 static const char *const levels[] = {"ok", "note", "warning", "error"};
 
-/* The data set that is looked at. */
+/* The data set under examination. */
 struct patient {
     struct checkup *checkup;
     const char *path;
     const struct pstk_machine *machine;
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
-    char labels_error[sizeof((struct pstk_error *)0)->message]; /* why labels were not read; or ""
-                                                                 */
+    char labels_error[sizeof((struct pstk_error *)0)->message]; /* reason why labels were not read;
+                                                                   or "" */
 };
 
 static struct finding *find(struct checkup *checkup, const char *what, enum finding_level level,
@@ -65,7 +65,7 @@ static void advise(struct finding *finding, const char *format, ...)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* The bad files that pstk_dataset_check reports: those of samples, and those of side columns. */
+/* The bad files that pstk_dataset_check reports: files of samples, and files of side columns. */
 struct bad_files {
     uint64_t n, n_columns;
     struct pstk_error first, first_column;
@@ -325,7 +325,7 @@ static void look_at_labels(struct patient *patient)
     labels_close(&labels);
 }
 
-/* Count PNG files with a palette, among *n_looked PNG files of a field. */
+/* Count PNG files with a palette among the *n_looked PNG files of a field that are read. */
 static uint64_t count_palettes(struct patient *patient, uint32_t field, uint64_t *n_looked)
 {
     const uint64_t n = patient->info.n_samples, step = n / (4 * N_PROBED) + 1;
@@ -420,7 +420,7 @@ static void look(struct patient *patient)
         return;
     look_at_order(patient);
     look_at_records(patient);
-    if (n_bad == 0) /* else labels and loader would only fail on the same files */
+    if (n_bad == 0) /* otherwise labels and loader would fail on the same files */
         look_at_labels(patient);
     look_at_images(patient);
     if (n_bad == 0)

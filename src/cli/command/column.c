@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* column: add a side column to a data set, or remove one. */
+/* column: adds a side column to a data set, or removes one. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen();
 }
 
-/* Print what there is now. */
+/* Print the result. */
 static int report(const struct column *column)
 {
     struct pstk_dataset *dataset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consumer: the command in the place of a trainer: the stream on which it uses batches, and the
- * bytes of tensors that it can read. */
+/* consumer: takes a trainer's place: the stream on which it uses batches, and the bytes of tensors
+ * that it can read. */
 #ifndef PSTK_CLI_CONSUMER_H
 #define PSTK_CLI_CONSUMER_H
 
@@ -15,7 +15,7 @@ struct consumer {
     int warned;                 /* 1: consumer_warn has printed its warning */
 };
 
-/* Returns 0, or a negative result with err filled in. */
+/* Open a consumer. Returns 0, or a negative result with err filled in. */
 int consumer_open(struct consumer *consumer, struct pstk_loader *loader, uint32_t device,
                   struct pstk_error *err);
 /* Return the first `size` bytes of a tensor of a leased batch. They are valid until the batch is

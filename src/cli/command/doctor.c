@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor: what this machine offers a loader, what it lacks, what that costs, and what to change. */
+/* doctor: reports a machine's abilities for a loader, what it lacks, what that costs, and what to
+ * change. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -26,8 +27,8 @@
 #define WANTED_MEMLOCK (UINT64_C(64) << 20) /* bytes that a loader registers by default */
 
 #define COPY_SIZE (UINT64_C(32) << 20) /* bytes: 222 images of 224 x 224 pixels, one batch */
-#define COPY_SECONDS 0.8               /* of copies on all devices together */
-#define COPY_SECONDS_MIN 0.1           /* and on each device at least */
+#define COPY_SECONDS 0.8               /* copies on all devices together */
+#define COPY_SECONDS_MIN 0.1           /* minimum on each device */
 
 enum { OPT_WORLD = 256, OPT_RANKS, OPT_JSON };
 
@@ -47,7 +48,7 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
-/* The names that --kernels takes. */
+/* The fast values of --kernels. */
 #define FAST_KERNELS WORD_PSTK_KERNELS_AVX2 " or " WORD_PSTK_KERNELS_AVX512
 #if defined(__x86_64__)
 #define BUILT_KERNELS                                                                              \
@@ -59,7 +60,8 @@ static const struct option_row table[] = {
 struct gpu {
     struct pstk_device device;
     struct pstk_copy_rates rates;
-    char why[sizeof((struct pstk_error *)0)->message]; /* why the copies were not measured, or "" */
+    char why[sizeof((struct pstk_error *)0)->message]; /* reason why the copies were not measured,
+                                                          or "" */
 };
 
 struct gpus {
@@ -67,8 +69,7 @@ struct gpus {
     struct gpu *gpu; /* owned */
 };
 
-/* Print one fact as a line. Below it, remarks name what is missing, what that costs and what to
- * change. */
+/* Print one fact as a line. Remarks below it name a lack, its cost and a remedy. */
 static void line(const char *what, const char *value)
 {
     printf("  %-14s ", what);
@@ -193,7 +194,7 @@ static void print_path(const struct pstk_machine *machine, unsigned lacks, const
     }
 }
 
-/* Measure the copies, then read the link, which the copies have woken up. */
+/* Measure the copies, then read the state of the link, which the copies have woken up. */
 static void look_at_gpu(struct gpu *gpu, int32_t index, double seconds)
 {
     struct pstk_error err;
@@ -224,8 +225,8 @@ static struct gpus look_at_gpus(int32_t n)
     return gpus;
 }
 
-/* Explain why there is no CUDA device, with the library's sentence up to its first remark, and the
- * advice after that. Either may be empty. */
+/* Explain why there is no CUDA device: the library's sentence up to its first remark, and the
+ * advice after it. Either may be empty. */
 static void explain_absence(char why[120], char advice[120])
 {
     struct pstk_device device = {.size = sizeof device};
@@ -373,7 +374,7 @@ struct doctor {
     struct gpus gpus;
     struct checkup checkup;
     struct local_ranks ranks;
-    unsigned lacks; /* set of enum lack */
+    unsigned lacks; /* bit set of enum lack */
     struct verdict verdict;
 };
 
@@ -455,7 +456,7 @@ static int print_json(const struct doctor *doctor)
     return json_print(object, status_of_both(doctor));
 }
 
-/* Return `path` if it exists; else, of a pattern of files, the folder before its first wildcard,
+/* Return `path` if it exists; else, for a pattern of files, the folder before its first wildcard,
  * written to `place`. NULL with errno: there is no such folder. */
 static const char *find_place(const char *path, char place[PATH_MAX])
 {

@@ -14,14 +14,14 @@
 #define TEXT_SIZE 400
 #define INDENT 13 /* columns before the text of a line */
 
-/* An order, and the bytes of the data set spread over its samples; those of a subset count. */
+/* An order, and the bytes of the data set (or of its subset) spread over the samples. */
 struct explained {
     const struct pipeline *pipeline;
     struct pstk_order_explanation order;
     double record;       /* bytes, mean */
     double block;        /* bytes, mean; 0: the order has no blocks */
     double memory;       /* bytes of the blocks that this rank's windows lie in */
-    double rank_reading; /* bytes that this rank reads in an epoch, mean of all ranks */
+    double rank_reading; /* bytes that this rank reads in an epoch; mean of all ranks */
 };
 
 static void measure(struct explained *explained)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain: what an order means for one rank: what it reads, how often, and what it holds. */
+/* explain: prints the effect of an order on one rank: its reads, their repetition, and the memory.
+ */
 #ifndef PSTK_CLI_EXPLAIN_H
 #define PSTK_CLI_EXPLAIN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export: give a data set back in the format of another library. */
+/* export: converts a data set to the format of another library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,8 @@ struct export
     struct pstk_export_settings settings;
     struct pstk_export_result result;
     const char *fields[PSTK_MAX_FIELDS];
-    char *names;           /* owned; the text of --fields, taken apart */
-    struct fields read_as; /* of --field */
+    char *names;           /* owned; the text of --fields, split */
+    struct fields read_as; /* from --field */
     struct subset subset;
     struct progress progress;
     double start; /* seconds */
@@ -131,7 +131,7 @@ static int print_json(const struct export *export)
     return json_print(object, STATUS_OK);
 }
 
-/* Print what is not as it was packed. */
+/* Print the differences from the packed files. */
 static void print_differences(const struct pstk_export_result *result)
 {
     char n[UNIT_SIZE];
@@ -185,7 +185,7 @@ static int report(const struct export *export)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-/* Print why the library refused, and the option in place of the setting that helps. */
+/* Print the library's refusal, with the command's option in place of the setting that helps. */
 static int refuse(const struct pstk_error *err, const char *out)
 {
     const char *advice = strstr(err->message, "; leave it out: set fields to ");
@@ -228,7 +228,7 @@ static int work(struct export *export)
     return status;
 }
 
-/* Take the list of --fields apart. Returns 0, or -1 after a message. */
+/* Split the list of --fields. Returns 0, or -1 after a message. */
 static int set_fields(struct export *export, const char *value)
 {
     free(export->names);

@@ -45,8 +45,8 @@ static int show_texts(const void *data, uint64_t size)
     return message_finish(STATUS_OK);
 }
 
-/* Print a value on a terminal, which would obey control characters: text is printed with them
- * escaped, and binary values are refused. Returns an exit status. */
+/* Print a value on a terminal. Control characters in text are escaped, and binary values are
+ * refused, because the terminal would obey them. Returns an exit status. */
 static int show_value(const struct pstk_field *field, const void *data, uint64_t size)
 {
     if (field->kind == PSTK_FIELD_UTF8_LIST)

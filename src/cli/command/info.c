@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info: print what a data set holds, from its manifest. */
+/* info: prints the contents of a data set, from its manifest. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "ui/text.h"
 #include "ui/unit.h"
 
-/* Samples that are counted by class without --counts, because reading more labels takes a
+/* Maximum samples that are counted by class without --counts, because reading more labels takes a
  * moment. */
 #define COUNTED_UNASKED 10000
 #define LISTED 20 /* files without --all */
@@ -44,13 +44,13 @@ static const struct option_row table[] = {
 
 struct info {
     const char *path;
-    const struct fields *fields;              /* that it was opened with */
+    const struct fields *fields;              /* options that it was opened with */
     int counts, lists_passthrough, all, json; /* options */
 
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
     struct json_t *manifest;  /* owned; NULL: none */
-    struct pstk_error damage; /* code 0: none was found */
+    struct pstk_error damage; /* code 0: no damage was found */
     struct labels labels;
     struct passthrough passthrough;
     uint64_t n_listed;     /* kept JPEGs, including those past the limit LISTED */
@@ -60,7 +60,7 @@ struct info {
 /* The lowest encoding of images. NONE, below it, is the encoding of other fields. */
 #define ENCODING_MIN (PSTK_ENCODING_NONE + 1)
 
-/* Return an object of the counts n[value] that are not 0, for the values from `min` on. */
+/* Return an object of the non-zero counts n[value], for the values from `min` on. */
 static struct json_t *counts(const uint64_t *n, const struct choice *choices, uint32_t min)
 {
     struct json_t *object = json_make_object();
@@ -81,7 +81,7 @@ static struct json_t *read_manifest(const char *data)
     return manifest;
 }
 
-/* Put what part of a data set this is; nothing where it is whole. */
+/* Put which part of a data set this is; nothing if it is whole. */
 static void put_part(const struct json_t *manifest, struct json_t *object)
 {
     const uint64_t n_parts = json_count(manifest, "n_parts", 1);
@@ -111,9 +111,9 @@ static void print_part(const struct json_t *manifest)
         printf("  pack id   %s\n", json_text(manifest, "pack"));
 }
 
-/* What a field says of its values beyond their kind. */
+/* An attribute of a field's values, beyond their kind. */
 struct attribute {
-    const char *key, *value; /* value "": the field has it not */
+    const char *key, *value; /* value "": the field lacks it */
 };
 
 #define N_ATTRIBUTES 5
@@ -255,7 +255,7 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
         printf("  absent from %s", unit_count(n, stats->n_absent));
 }
 
-/* Print to which image a field belongs, its axes and its coordinates. */
+/* Print the image that a field belongs to, its axes and its coordinates. */
 static void print_attributes(const struct pstk_field *field, int width)
 {
     struct attribute attributes[N_ATTRIBUTES];
@@ -326,7 +326,7 @@ static void print_columns(const struct pstk_dataset *dataset, int width)
 #define NARROW 12 /* characters of names */
 #define WIDE 24
 
-/* Return how many characters the names of fields and columns get: those of the longest, unless that
+/* Return the width of the column of names of fields and columns: the longest name, unless that
  * makes the tables too wide. */
 static int width_of_names(const struct pstk_dataset *dataset)
 {
@@ -347,7 +347,7 @@ static void print_line(const char *what, const char *text)
     putchar('\n');
 }
 
-/* Which checksums a format has that has none of samples. */
+/* Return the checksums of a format that has none for samples. */
 static const char *checksums_text(const struct pstk_dataset_info *info)
 {
     if (info->has_checksums == 3)
@@ -375,7 +375,7 @@ static void print_text(const struct info *all)
     print_line("identity", info->identity);
     if (info->has_checksums != 1)
         printf("  format    %s, %s\n", info->format, checksums_text(info));
-    else if (strchr(info->format, ',')) /* its compression, whose checksums cover every byte */
+    else if (strchr(info->format, ',')) /* its compression has checksums that cover every byte */
         print_line("format", info->format);
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
@@ -444,7 +444,7 @@ static void list_passthrough(void *user, uint64_t id, uint32_t field, uint32_t r
     free(key);
 }
 
-/* Find the files that stayed JPEGs; print them, or keep them for print_json. */
+/* Find the images that stayed JPEG files; print them, or keep them for print_json. */
 static int find_passthrough(struct info *all, struct pstk_error *err)
 {
     char n[UNIT_SIZE];
@@ -466,7 +466,7 @@ static int find_passthrough(struct info *all, struct pstk_error *err)
     return 0;
 }
 
-/* Print and keep an error. The manifest's facts are printed all the same. */
+/* Print and keep an error. The manifest's facts are printed in any case. */
 static void note_damage(struct info *all, const struct pstk_error *bad)
 {
     all->damage = *bad;

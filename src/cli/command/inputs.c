@@ -21,7 +21,7 @@
 #define N_END (sizeof INPUTS - 1 + sizeof OPTIONS - 1 + PACK_ID_SIZE + N_OPTIONS + 1)
 #define WHICH_TEXT 256 /* bytes; a task has at most 200 */
 
-/* Add the name, the size and the time of a file. 0, or -1: it cannot be looked at. */
+/* Add the name, the size and the time of a file. 0, or -1: it cannot be examined. */
 static int add_file(struct pack_hash *hash, const char *folder, const char *name)
 {
     struct stat st;
@@ -39,7 +39,7 @@ static int add_file(struct pack_hash *hash, const char *folder, const char *name
     return 0;
 }
 
-/* Add the files of a folder; folders in it, and .penstock among them, are left out. */
+/* Add the files of a folder. Its subfolders and .penstock are left out. */
 static int add_folder(struct pack_hash *hash, const char *folder)
 {
     struct dirent **names;
@@ -73,7 +73,7 @@ static int add_all(struct pack_hash *hash, const struct inputs *inputs)
     return r;
 }
 
-/* Add what each file is labelled with. */
+/* Add the label of each file. */
 static void add_names(struct pack_hash *hash, const struct pstk_writer_settings *s)
 {
     for (uint64_t i = 0; i < s->n_names; i++)
@@ -91,7 +91,7 @@ static void add_field(struct pack_hash *hash, const struct pstk_field *field)
         pack_hash_add_number(hash, field->shape[i]);
 }
 
-/* Add the options that change a part, except those that the note has in words. */
+/* Add the options that change a part, except those that the note states in words. */
 static void add_options(struct pack_hash *hash, const struct fields *reading,
                         const struct pstk_writer_settings *s)
 {
@@ -126,7 +126,7 @@ char *inputs_note(const struct inputs *inputs, const struct pstk_writer_settings
     return text;
 }
 
-/* The end of a note that inputs_note made, in its parts. Borrows. */
+/* The parts of the end of a note from inputs_note. Borrows. */
 struct end {
     const char *inputs, *options; /* PACK_ID_SIZE and N_OPTIONS digits */
     unsigned tolerated;
@@ -145,7 +145,7 @@ static int find_end(const char *note, struct end *end)
     return sscanf(end->options + N_OPTIONS, "%1x", &end->tolerated) == 1;
 }
 
-/* Return how the notes of two parts differ; NULL: they do not. */
+/* Return the difference between the notes of two parts; NULL: there is none. */
 static const char *notes_differ(const char *is, const char *asked)
 {
     struct end a, b;
@@ -157,7 +157,7 @@ static const char *notes_differ(const char *is, const char *asked)
     if (strncmp(a.inputs, b.inputs, PACK_ID_SIZE) != 0)
         return "its files have changed since then";
     unsigned only = a.tolerated & ~b.tolerated;
-    /* A pack that left bad files out may have left out what the other option takes. */
+    /* A pack that left bad files out may have left out files that the other option takes. */
     if (!only && a.tolerated & INPUTS_SKIP_BAD && a.tolerated != b.tolerated)
         only = INPUTS_SKIP_BAD;
     return only & INPUTS_SKIP_BAD  ? "it was packed with --skip-bad"
@@ -165,7 +165,7 @@ static const char *notes_differ(const char *is, const char *asked)
                                    : NULL;
 }
 
-/* Which part of a pack a data set is. */
+/* The part of a pack that a data set is. */
 struct which {
     uint64_t part, n_parts; /* n_parts is ignored if there is a task */
     const char *task;       /* NULL: none */
@@ -189,7 +189,7 @@ static const char *which_text(const struct which *which, char text[WHICH_TEXT])
     return text;
 }
 
-/* Refuse to have one part of a pack in the place of another one. */
+/* Refuse a part of a pack that stands where another one was asked for. */
 static int refuse_other(const char *out, const struct which *is, const struct which *asked)
 {
     char a[WHICH_TEXT], b[WHICH_TEXT];

@@ -14,7 +14,7 @@ struct labels {
     uint64_t *n;      /* owned; by class number */
     uint64_t n_names; /* classes */
     uint64_t n_other; /* samples whose label is no class number */
-    int field; /* the field that was counted; negative: no field is known to hold class numbers */
+    int field; /* field that was counted; negative: no field is known to hold class numbers */
 };
 
 /* Results of labels_field when no field is known to hold class numbers. */
@@ -24,9 +24,8 @@ enum { LABELS_NONE = -1, LABELS_SEVERAL = -2 };
  * is no integer scalar; LABELS_SEVERAL: there are several, and none is `cls`. */
 int labels_field(const struct pstk_dataset *dataset);
 /* Count the samples of each class of the data set at `path`, which was opened with these fields, or
- * NULL. Returns 0, with a negative field when
- * nothing can be counted, or a negative result with err filled in. labels_close is needed in every
- * case. */
+ * NULL. Returns 0, with a negative field when nothing can be counted, or a negative result with err
+ * filled in. The caller always calls labels_close. */
 int labels_count(struct labels *labels, const char *path, const struct fields *fields,
                  const struct pstk_dataset *dataset, struct pstk_error *err);
 /* Print a table of the classes, with their counts if there are any: all classes, or the first ones

@@ -11,7 +11,7 @@
 #include "ui/json.h"
 #include "ui/unit.h"
 
-#define IPC_LOCK 14 /* CAP_IPC_LOCK: RLIMIT_MEMLOCK does not count */
+#define IPC_LOCK 14 /* CAP_IPC_LOCK: RLIMIT_MEMLOCK does not apply */
 #define NAME "ranks"
 
 __attribute__((format(printf, 4, 5))) static struct finding *
@@ -31,7 +31,7 @@ static void advise(struct finding *finding, const char *text)
     snprintf(finding->advice, sizeof finding->advice, "%s", text);
 }
 
-/* Return how many files this process has open. */
+/* Return the number of files that this process has open. */
 static uint32_t count_files(void)
 {
     uint32_t n = 0;
@@ -59,7 +59,7 @@ static int may_lock_all(void)
     return capabilities >> IPC_LOCK & 1;
 }
 
-/* Count what one rank has. */
+/* Add the resources of one rank. */
 static void add(struct local_ranks *ranks, const struct pstk_stats *stats)
 {
     if (ranks->n_opened == 0 || stats->n_threads < ranks->min_workers)
@@ -75,8 +75,8 @@ static void add(struct local_ranks *ranks, const struct pstk_stats *stats)
     ranks->n_opened++;
 }
 
-/* Open the loader of one rank, and read a batch with the first one. Returns 0, or -1 after an error
- * was found. */
+/* Open the loader of one rank, and read a batch with the first one. Returns 0, or -1 after adding
+ * an error to the findings. */
 static int open_rank(struct local_ranks *ranks, const struct pstk_settings *settings)
 {
     struct pstk_loader *loader;

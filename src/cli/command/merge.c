@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge: join the parts that several packs wrote into one data set. */
+/* merge: joins the parts that several packs wrote into one data set. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,21 +41,21 @@ static int find_column(const struct pstk_dataset *dataset, const char *name,
     return 0;
 }
 
-/* A column that the merged data set lacks, in the first part that has it and in the first part
- * where its dtype is another. */
+/* A column that the merged data set lacks: the first part that has it, and the first part where its
+ * dtype is another. */
 struct lost {
     char name[PSTK_MAX_COLUMN_NAME];
     const char *part, *other; /* other: or NULL */
     uint32_t dtype, other_dtype;
 };
 
-/* All zero is none. */
+/* The lost columns. All zero is an empty list. */
 struct losses {
     struct lost *at; /* owned */
     size_t n;
 };
 
-/* Return the entry of a column, which is added if there is none. */
+/* Return the entry of a column, and add it if there is none. */
 static struct lost *lost_of(struct losses *losses, const char *part,
                             const struct pstk_column_info *column)
 {
@@ -83,8 +83,8 @@ static void report_lost(const struct lost *lost, const char *part, uint32_t dtyp
         message_say("column %s of %s was left out: not all parts have it", lost->name, part);
 }
 
-/* Find the columns of a part that the merged data set lacks, or report them once all parts were
- * looked at. An empty part cannot be opened: it has none to lose. */
+/* Find the columns of a part that the merged data set lacks, or report them after all parts were
+ * examined. An empty part cannot be opened, and has no columns. */
 static void look_at_part(struct losses *losses, const char *part, const struct pstk_dataset *merged,
                          int reports)
 {
@@ -106,7 +106,8 @@ static void look_at_part(struct losses *losses, const char *part, const struct p
     pstk_dataset_close(&dataset);
 }
 
-/* Report the columns of all parts that the merged data set lacks. Opens each part twice at most. */
+/* Report the columns of all parts that the merged data set lacks. It opens each part at most twice.
+ */
 static void report_all_lost(const char *const *parts, uint32_t n_parts,
                             const struct pstk_dataset *merged)
 {
@@ -163,7 +164,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen();
 }
 
-/* Report that on_progress stopped the library. Nothing is left of the work. */
+/* Report that on_progress stopped the library. Nothing of the work is kept. */
 static int say_stopped(const struct merge *merge)
 {
     message_say("interrupted: nothing was merged, %s %s; the parts are as they were", merge->out,
@@ -171,13 +172,13 @@ static int say_stopped(const struct merge *merge)
     return interrupt_status();
 }
 
-/* 1: the message names a part, so it is not about OUT. */
+/* Return 1 when the message names a part, so it is not about OUT. */
 static int names_part(const struct pstk_error *err, const char *const *parts, uint32_t n_parts)
 {
     for (uint32_t i = 0; err->code != PSTK_EEXIST && i < n_parts; i++) {
         const char *at = strstr(err->message, parts[i]);
         if (at && (at == err->message || at[-1] == ' ') &&
-            strchr(" ,:;/", at[strlen(parts[i])])) /* a terminating 0, too */
+            strchr(" ,:;/", at[strlen(parts[i])])) /* or a terminating 0 */
             return 1;
     }
     return 0;

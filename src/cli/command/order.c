@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order: print the sample ids of batches, without reading a record. */
+/* order: prints the sample ids of batches, without reading a record. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

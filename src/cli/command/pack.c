@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack: make a data set from a folder of images, or from images and their annotations. */
+/* pack: makes a data set from a folder of images, or from images and their annotations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,9 @@
 #include "ui/unit.h"
 
 #define MAX_THREADS 1024
-#define SHARD_SIZE (UINT64_C(256) << 20) /* of the option table */
-/* Bytes for a thread. Of files of 12 Mpixel one thread took 150 MB, and two took 228 MB. */
+#define SHARD_SIZE (UINT64_C(256) << 20) /* default in the option table */
+/* Bytes that a thread may need. For files of 12 Mpixel one thread took 150 MB, and two took 228 MB.
+ */
 #define THREAD_MEMORY (UINT64_C(128) << 20)
 
 enum {
@@ -154,36 +155,37 @@ struct pack {
     uint64_t shard_size;
     uint32_t n_threads;
     struct part part;
-    char *path;       /* owned; of the data set that is made, OUT or below it; `out` points to it */
+    char *path; /* owned; path of the data set that is made, OUT or below it; `out` points to it */
     struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct profile profile;
     struct annotated annotated;
-    struct fields fields; /* of --field */
+    struct fields fields; /* from --field */
     int no_columns, skip_bad, overwrite, json;
     int has_no_id; /* --pack-id none */
-    int is_done;   /* 1: the part was there already */
+    int is_done;   /* 1: the part existed already */
 
     struct tree tree;
-    struct records records;     /* SRC is a data set in another format: in place of the tree */
+    struct records records;     /* samples of a data set in another format, in place of the tree */
     uint64_t first, n;          /* slice of the files of tree, or of the records */
     struct pstk_writer *writer; /* NULL once aborted */
     struct prefetcher *prefetcher;
     struct bad bad;
     struct passthrough passthrough;
-    uint64_t bytes_in;   /* of the packed files */
+    uint64_t bytes_in;   /* bytes of the packed files */
     uint64_t n_palettes; /* packed PNG files with a palette */
-    uint64_t n_remade;   /* packed PNG files made anew */
+    uint64_t n_remade;   /* packed PNG files that were encoded anew */
     double start;        /* seconds */
 };
 
-/* Return what is at OUT when nothing was packed, for use after "nothing was packed, ". */
+/* Return a phrase for the data set at OUT when nothing was packed, for use after "nothing was
+ * packed, ". */
 static const char *standing(const struct pack *pack)
 {
     return output_stands(pack->out) ? "and the data set there is as it was"
                                     : "and there is no data set";
 }
 
-/* 1: what is packed is to be merged, and may be empty. */
+/* Return 1 when the result is to be merged, and may be empty. */
 static int is_part(const struct pack *pack)
 {
     return pack->part.n > 1 || pack->task.key;
@@ -277,8 +279,8 @@ static void name_pack(struct pack *pack, struct pstk_writer_settings *s,
     s->n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.info.n_classes;
 }
 
-/* OUT is a data set already. Returns 0 if it is this part, from the same inputs; or an exit status.
- */
+/* Handle a data set that is at OUT already. Returns 0 if it is this part, from the same inputs; or
+ * an exit status. */
 static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
                      const struct pstk_error *err)
 {
@@ -292,9 +294,8 @@ static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
     return 0;
 }
 
-/* 1: the files that a part is made of are those that struct inputs names. The XML files and masks
- * of VOC, the masks of panoptic COCO and the images of a table or folder that is read in place are
- * not among them. */
+/* Return 1 when struct inputs names all files of a part. It does not name the XML files and masks
+ * of VOC, the masks of panoptic COCO, or the images of a table or folder that is read in place. */
 static int knows_inputs(const struct pack *pack)
 {
     if (pack->annotated.a)
@@ -303,8 +304,8 @@ static int knows_inputs(const struct pack *pack)
     return strcmp(format, "folder") != 0 && strcmp(format, "table") != 0;
 }
 
-/* Return the note, owned: of a part with the state of its inputs, unless it is to have no pack id:
- * nothing then says which pack such a part is of. */
+/* Return the note, owned. A part's note has the state of its inputs, unless it is to have no pack
+ * id: then nothing says which pack the part belongs to. */
 static char *part_note(const struct pack *pack, const struct pstk_writer_settings *s)
 {
     const struct inputs inputs = {.src = pack->src,
@@ -348,7 +349,7 @@ static int open_writer(struct pack *pack)
     s.columns = (uint32_t)pack->no_columns;
     s.note = annotated_note(&pack->annotated, profile_note(&pack->profile, note));
     s.pack_id = pack->task.pack_id;
-    name_pack(pack, &s, pack_id); /* whatever state the inputs are in */
+    name_pack(pack, &s, pack_id); /* the inputs may be in any state */
     char *own = part_note(pack, &s);
     s.note = own;
     s.on_passthrough = note_passthrough;
@@ -367,7 +368,7 @@ static void note_bad(struct pack *pack, uint64_t number, const char *reason, con
 {
     bad_add(&pack->bad, number, reason, format);
     if (!pack->skip_bad)
-        pstk_writer_abort(&pack->writer); /* only looks for more from here on; frees the disk */
+        pstk_writer_abort(&pack->writer); /* from now on only lists bad files; frees the disk */
 }
 
 /* End the pack after a failure of the machine, even with --skip-bad, because the file may be an
@@ -405,7 +406,7 @@ static int fill(struct pack *pack, uint64_t number, int64_t *cls, struct pstk_va
     return n;
 }
 
-/* Fill all values of a sample and add them. */
+/* Fill all values of a sample of a data set and add them. */
 static int add_record(struct pack *pack, const struct prefetched *item, struct pstk_error *err)
 {
     struct records *records = &pack->records;
@@ -632,7 +633,7 @@ static int report(struct pack *pack, double seconds)
     pstk_dataset_close(&dataset);
     if (r < 0 && r != PSTK_ENODATA)
         return status_of_code(r);
-    if (pack->profile.jpeg == PROFILE_KEEP) { /* the writer was not asked for planes */
+    if (pack->profile.jpeg == PROFILE_KEEP) { /* no planes were asked for */
         const struct census census = census_of(&result.images);
         pack->passthrough.n[PASSTHROUGH_ASKED] = census.n_passthrough_jpeg;
         pack->passthrough.n[PSTK_PASSTHROUGH_NOT_JPEG] = census.n_passthrough_png;
@@ -711,7 +712,7 @@ static void say_part(const struct pack *pack)
     part_warn(&pack->part, pack->folder);
 }
 
-/* 1: images are read by threads. */
+/* Return 1 when threads read the images. */
 static int has_prefetcher(const struct pack *pack)
 {
     return !pack->records.dataset || pack->records.image >= 0;
@@ -735,7 +736,7 @@ static int open_prefetcher(struct pack *pack)
     return prefetcher_open(&pack->prefetcher, &config);
 }
 
-/* Find what is to be packed; *n: how many files or samples. */
+/* Find the files or samples to pack; *n: their number. */
 static int open_source(struct pack *p, uint64_t *n)
 {
     int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
@@ -748,8 +749,9 @@ static int open_source(struct pack *p, uint64_t *n)
     return status;
 }
 
-/* All cores, or fewer where they would take more memory than there is: the kernel ends such a
- * process, and the files packed so far are lost. Returns how many it would be with more memory. */
+/* Use all cores, or fewer if they would take more memory than there is: the kernel kills such a
+ * process, and the files packed so far are lost. Returns the number that it would choose with
+ * unlimited memory. */
 static uint32_t choose_threads(struct pack *p)
 {
     if (p->n_threads)
@@ -759,7 +761,7 @@ static uint32_t choose_threads(struct pack *p)
     return n;
 }
 
-/* 1: threads read images or compress fields, more of them than there are if they could. */
+/* Return 1 when more threads than chosen could read images or compress fields. */
 static int lacks_threads(const struct pack *p)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
@@ -815,7 +817,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&options, 2, 2, "SRC and OUT") < 0)
         return options.status;
     p.tree.by_content = (int)p.fields.by_content;
-    p.fields.by_content = 0; /* pack walks folders of images itself */
+    p.fields.by_content = 0; /* pack lists folders of images itself */
     int status = profile_check(&p.profile);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.profile);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page: draw what a Monitor of the Python package recorded, as one HTML page. */
+/* page: draws the recording of a Monitor of the Python package as one HTML page. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

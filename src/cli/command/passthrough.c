@@ -30,7 +30,8 @@ const char *passthrough_phrase(uint32_t reason)
                                                      : "for a reason of a newer version";
 }
 
-/* Find the reason why this image is still a file; 0: it is none. Returns 0 or a negative result. */
+/* Find the reason why this image is still a file; 0: it is not a file. Returns 0 or a negative
+ * result. */
 static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, uint32_t *reason,
                        struct pstk_error *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passthrough: why images are stored as their original files; counts for people and programs. */
+/* passthrough: the reasons why images are stored as their original files; counts for people and
+ * programs. */
 #ifndef PSTK_CLI_PASSTHROUGH_H
 #define PSTK_CLI_PASSTHROUGH_H
 
@@ -9,7 +10,7 @@
 
 struct pstk_dataset;
 
-/* The reason after those of the library: the field's codec is not planes, as with `--jpeg keep`. */
+/* An additional reason: the field's codec is not planes, as with `--jpeg keep`. */
 enum { PASSTHROUGH_ASKED = PSTK_PASSTHROUGH_NOT_EXACT + 1, N_PASSTHROUGH };
 
 /* Zeroed at the start. */
@@ -25,9 +26,9 @@ const char *passthrough_word(uint32_t reason);
 const char *passthrough_phrase(uint32_t reason);
 /* Print one line a reason, or nothing when no image was kept. */
 void passthrough_print(const struct passthrough *passthrough);
-/* Find the kept images in all fields of a data set, count them, and report each JPEG among them.
- * Every record's head is read, and each such JPEG is encoded again. Returns 0, or a negative result
- * with err filled in. */
+/* Find the kept images in all fields of a data set, count them, and report each JPEG among them. It
+ * reads every record's head, and encodes each such JPEG again. Returns 0, or a negative result with
+ * err filled in. */
 int passthrough_find(struct passthrough *passthrough, struct pstk_dataset *dataset,
                      struct pstk_error *err);
 /* Return an object of the counts by word. */

@@ -111,14 +111,14 @@ static void changed(struct prefetched *item)
              "changed while it was read; pack while nothing changes the folder");
 }
 
-/* Return 1 when the path is a symbolic link. A file that was removed meanwhile is none. */
+/* Return 1 when the path is a symbolic link. A file that was removed meanwhile is not. */
 static int is_link(const struct prefetcher *prefetcher, const char *path)
 {
     struct stat st;
     return fstatat(prefetcher->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Report that the file that annotations list is not there. */
+/* Report that a file that the annotations list does not exist. */
 static void absent(const struct prefetcher *prefetcher, struct prefetched *item, const char *path)
 {
     char reason[sizeof item->reason];
@@ -128,7 +128,7 @@ static void absent(const struct prefetcher *prefetcher, struct prefetched *item,
     bad(item, reason);
 }
 
-/* Find the file's size, and what else is known without opening it. */
+/* Find the file's size, and everything else that is known without opening it. */
 static void look(const struct prefetcher *prefetcher, struct prefetched *item)
 {
     const char *path = tree_path(prefetcher->config.tree, item->number, NULL);
@@ -251,7 +251,7 @@ static int64_t use_image(const struct prefetcher *prefetcher, struct prefetched 
     if (prefetcher->config.convert)
         r = pstk_image_convert(item->data, item->size, prefetcher->config.convert, &data, &size,
                                &item->width, &item->height, &err);
-    if (r == 0 || r == PSTK_EBADMSG) /* the check knows what accepts a damaged file */
+    if (r == 0 || r == PSTK_EBADMSG) /* the check names the option that accepts a damaged file */
         r = check(prefetcher, item, &err);
     if (r < 0)
         judge(item, &err);
@@ -312,7 +312,7 @@ static void open_and_read(struct prefetcher *prefetcher, struct prefetched *item
     pthread_mutex_unlock(&prefetcher->lock);
 }
 
-/* Read the image of a sample. What is wrong with the sample makes it bad. */
+/* Read the image of a sample. An error of the sample makes it bad. */
 static void read_sample(struct prefetcher *prefetcher, struct prefetched *item)
 {
     struct pstk_value_info info = {.size = sizeof info};
@@ -455,7 +455,7 @@ void prefetcher_release(struct prefetcher *prefetcher, struct prefetched *item)
     prefetcher->held -= slot->held;
     slot->held = 0;
     prefetcher->n_released++;
-    pthread_cond_broadcast(&prefetcher->room); /* all, because any of them may now have room */
+    pthread_cond_broadcast(&prefetcher->room); /* any of them may now have room */
     pthread_mutex_unlock(&prefetcher->lock);
     item->data = NULL;
 }

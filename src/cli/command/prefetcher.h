@@ -31,32 +31,32 @@ enum prefetch_state {
 
 /* A file as prefetcher_next returns it. */
 struct prefetched {
-    uint64_t number;           /* of the file in the tree */
-    enum prefetch_state state; /* not PREFETCH_IMAGE: only reason, format and code are set */
+    uint64_t number;           /* number of the file in the tree */
+    enum prefetch_state state; /* unless PREFETCH_IMAGE, only reason, format and code are set */
     void *data;                /* leased until release */
     uint64_t size;             /* bytes of data */
     uint64_t file_size;        /* bytes of the file */
     int is_palette;            /* the file was a PNG with a palette */
     int is_damaged;            /* data is a damaged image, which the configuration accepts */
-    int is_converted;          /* 1: data is the library's, of a converted image of */
+    int is_converted;          /* 1: data belongs to the library, and is a converted image of */
     uint32_t width, height;    /* this size; pixels */
-    char reason[400];          /* why it cannot be packed, or "" */
-    const char *format; /* of a bad file: the image format, which pack does not take, or NULL */
-    int code;           /* of a failed file: PSTK_EACCES, ... */
+    char reason[400];          /* reason why it cannot be packed, or "" */
+    const char *format; /* for a bad file: the image format, which pack does not take, or NULL */
+    int code;           /* for a failed file: PSTK_EACCES, ... */
 };
 
-/* Which files to prefetch, and how to convert them. */
+/* The files to prefetch, and their conversion. */
 struct prefetcher_config {
     const char *root;
     const struct tree *tree;
     uint64_t first, n; /* files first .. first + n - 1 of the tree */
     uint32_t n_threads;
-    const struct pstk_convert *convert; /* how to convert the images; NULL: only check them */
+    const struct pstk_convert *convert; /* conversion of the images; NULL: only check them */
     uint32_t damaged;                   /* enum pstk_damaged; UNCHECKED: damaged JPEGs are bad */
     /* a data set whose samples are read in place of files: the image in this field; or NULL */
     struct pstk_dataset *dataset;
     uint32_t field;
-    const char *absent; /* what is wrong with a file that is not there; NULL: it ends the pack */
+    const char *absent; /* error text for a file that does not exist; NULL: it ends the pack */
 };
 
 /* Begin to read. Everything that `config` points to is borrowed until close. Returns 0, or an exit

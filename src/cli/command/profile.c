@@ -7,7 +7,7 @@
 #include "ui/message.h"
 
 #define MAX_SIDE 65535       /* pixels; a record holds no more */
-#define QUALITY_OF_SHRUNK 90 /* the quality with --max-side but without --quality */
+#define QUALITY_OF_SHRUNK 90 /* default with --max-side but without --quality */
 
 const struct choice profile_jpegs[] = {
     {"planes", PROFILE_PLANES}, {"exact", PROFILE_EXACT}, {"keep", PROFILE_KEEP}, {NULL, 0}};

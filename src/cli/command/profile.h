@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile: how pack stores images: the codecs of its fields, the changes that an image goes through
- * first, and the note in the manifest that records them.
+ * profile: the storage of images by pack: the codecs of its fields, the changes that an image goes
+ * through first, and the note in the manifest that records them.
  */
 #ifndef PSTK_CLI_PROFILE_H
 #define PSTK_CLI_PROFILE_H
@@ -14,7 +14,7 @@ enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY, OPT_
 
 extern const struct choice profile_jpegs[], profile_compressions[], profile_damages[];
 
-/* Rows for a table of options: how images are stored without loss, */
+/* Rows for a table of options: lossless storage of images, */
 #define PROFILE_OPTIONS                                                                            \
     {.name = "jpeg",                                                                               \
      .code = OPT_JPEG,                                                                             \
@@ -39,7 +39,7 @@ extern const struct choice profile_jpegs[], profile_compressions[], profile_dama
                 "and loaders decode them whole, to what Pillow loads; of PNGs whose fault comes "  \
                 "after their rows a new file with these rows is stored)"                           \
     }
-/* and the options that lose data. */
+/* and options that lose data. */
 #define PROFILE_LOSS_OPTIONS                                                                       \
     {.text = "with loss, which the note in the manifest records (`penstock info` prints it)"},     \
         {.name = "pixels",                                                                         \
@@ -69,14 +69,14 @@ struct profile {
     uint32_t damaged;            /* enum pstk_damaged */
     uint32_t jpeg;               /* enum profile_jpeg */
     int has_jpeg;                /* 1: --jpeg was given */
-    uint32_t codec, level;       /* of the parts that --compress applies to */
+    uint32_t codec, level;       /* for the parts that --compress applies to */
     struct pstk_convert convert; /* convert.size is 0 when images stay unchanged */
 };
 
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int profile_set(struct profile *profile, int code, const char *value);
 /* Check the options together, after the last one. Returns 0, or an exit status after a message that
- * names the options that contradict. */
+ * names the contradicting options. */
 int profile_check(struct profile *profile);
 /* Set codec and level of the image field, or of a text field. */
 void profile_image_codec(const struct profile *profile, struct pstk_field *field);

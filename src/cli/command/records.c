@@ -11,14 +11,14 @@
 #include "ui/status.h"
 #include "ui/unit.h"
 
-/* 1: pack reads data sets of this format; folders of images have their own way, and what penstock
- * packed is not packed again. */
+/* Return 1 when pack reads data sets of this format. Folders of images are packed in another way,
+ * and penstock's own data sets are not packed again. */
 static int is_taken(const char *format)
 {
     return strcmp(format, "pstk") != 0 && strcmp(format, "folder") != 0;
 }
 
-/* 1: pstk_find_format says that no format knows the path; 0: it could not find out. */
+/* Return 1 when pstk_find_format says that no format knows the path; 0: it could not find out. */
 static int is_unknown(int code)
 {
     return code == PSTK_ENOENT || code == PSTK_ENOTSUP;
@@ -101,7 +101,7 @@ void records_count(struct records *records)
         records->n_absent[i] += records->absent[i];
 }
 
-/* 1: the caller gave the field a default. */
+/* Return 1 when the caller gave the field a default. */
 static int has_default(const struct fields *fields, const char *name)
 {
     for (uint32_t i = 0; i < fields->n_defaults; i++)

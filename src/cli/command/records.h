@@ -12,31 +12,31 @@
 
 /* Zeroed at the start. */
 struct records {
-    struct pstk_dataset *dataset; /* owned; NULL: pack's source is none */
+    struct pstk_dataset *dataset; /* owned; NULL: pack's source is no such data set */
     struct pstk_dataset_info info;
     struct pstk_field fields[PSTK_MAX_FIELDS];
     int image;                          /* number of the first image field, or -1 */
     const char **names;                 /* owned; info.n_names class names */
     void *values[PSTK_MAX_FIELDS];      /* owned until release */
-    uint32_t absent[PSTK_MAX_FIELDS];   /* 1: the sample that was read lacks the field */
-    uint64_t n_absent[PSTK_MAX_FIELDS]; /* samples that were packed and lack the field */
+    uint32_t absent[PSTK_MAX_FIELDS];   /* 1: the last sample lacks the field */
+    uint64_t n_absent[PSTK_MAX_FIELDS]; /* packed samples that lack the field */
 };
 
 /* Open the data set at `src`, with these fields, if it is one that pack reads record by record.
  * Returns 0 with dataset NULL if it is not, or an exit status after a message. */
 int records_open(struct records *records, const char *src, const struct fields *fields);
-/* Write the fields of the data set that is made. Returns their number. */
+/* Write the fields of the new data set. Returns their number. */
 uint32_t records_fields(const struct records *records, const struct profile *profile,
                         struct pstk_field *fields);
-/* Read all values of a sample except that of the image field, in the order of the fields. 0, or a
- * negative result; release in both cases. */
+/* Read all values of a sample except the image field, in the order of the fields. 0, or a negative
+ * result; the caller releases in both cases. */
 int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
                  struct pstk_error *err);
-/* Count the absent fields of the sample that was read, once it is packed. */
+/* Count the absent fields of the last sample, once it is packed. */
 void records_count(struct records *records);
-/* Print which fields some samples lack, and what they have in place of them. */
+/* Print the fields that some samples lack, and their values there. */
 void records_print(const struct records *records, const struct fields *fields);
-/* Put the same as {field: samples}. */
+/* Put these counts as {field: samples}. */
 void records_put(const struct records *records, struct json_t *object);
 void records_release(struct records *records);
 void records_close(struct records *records);

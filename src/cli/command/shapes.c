@@ -17,7 +17,7 @@
 #define IGNORED 255 /* the class of a mask that loss functions ignore */
 #define MARGIN 2    /* pixels on each side of a name */
 
-/* Classes take them in turn. */
+/* Classes use the colours in turn. */
 static const colour colours[N_COLOURS] = {
     {229, 57, 53}, {30, 136, 229}, {67, 160, 71}, {251, 140, 0},  {142, 36, 170}, {0, 172, 193},
     {216, 27, 96}, {124, 179, 66}, {121, 85, 72}, {253, 216, 53}, {57, 73, 171},  {0, 137, 123}};
@@ -46,7 +46,7 @@ static int is_list_of_numbers(const struct pstk_field *field)
 }
 
 /* Return the number of the field that has the class of each box: `labels`, or the only list of
- * numbers that goes with the boxes. -1: there is none. */
+ * numbers that belongs to the boxes. -1: there is none. */
 static int find_box_classes(const struct pipeline *pipeline, int boxes)
 {
     int found = -1, n = 0;
@@ -63,7 +63,7 @@ static int find_box_classes(const struct pipeline *pipeline, int boxes)
     return n == 1 ? found : -1;
 }
 
-/* Return the number of the field that has the lengths of the polygons; -1: they have none. */
+/* Return the number of the field with the lengths of the polygons; -1: there is none. */
 static int find_corners(const struct pipeline *pipeline, int polygons)
 {
     const char *axis = pipeline->fields[polygons].rows;
@@ -73,7 +73,7 @@ static int find_corners(const struct pipeline *pipeline, int polygons)
     return -1;
 }
 
-/* Add an output of a field; -1: of none. */
+/* Add an output for a field; -1: add none. */
 static void add(struct shapes *shapes, struct pipeline *pipeline, enum shape shape, int field,
                 struct pstk_output output)
 {
@@ -140,7 +140,8 @@ struct values {
     int64_t each; /* elements of an item */
 };
 
-/* Copy them. Returns 0, or a negative result. An output that the image has not has 0 items. */
+/* Copy the values of an output. Returns 0, or a negative result. An output that the image lacks has
+ * 0 items. */
 static int get(const struct shapes *shapes, enum shape shape, struct consumer *consumer,
                const struct pstk_batch *batch, struct values *values, struct pstk_error *err)
 {
@@ -193,7 +194,7 @@ static void name_of(const struct shapes *shapes, int64_t class, char *text, size
 
 /* ---- drawing -------------------------------------------------------------------------------- */
 
-/* Round a coordinate. Those far outside of the picture are brought nearer. */
+/* Round a coordinate. One far outside of the picture is brought nearer. */
 static int at(float value, int side)
 {
     const double low = -side, high = 2.0 * side;
@@ -224,7 +225,7 @@ static void draw_polygon(const struct area *picture, const float *points, int64_
     }
 }
 
-/* Draw all polygons; without lengths the corners are those of one. */
+/* Draw all polygons; without lengths the corners belong to one polygon. */
 static void draw_polygons(const struct area *picture, const struct values *corners,
                           const struct values *lengths)
 {
@@ -243,7 +244,8 @@ static void draw_polygons(const struct area *picture, const struct values *corne
     }
 }
 
-/* Draw points: visible ones in one colour, hidden ones in another, and none that has no place. */
+/* Draw points: visible ones in one colour, hidden ones in another. Points without a place are not
+ * drawn. */
 static void draw_keypoints(const struct area *picture, const struct values *points)
 {
     for (int64_t i = 0; i < points->n * points->each; i += 3) {
@@ -263,14 +265,14 @@ static struct rectangle box_of(const struct area *picture, const float *box)
                               at(box[2], picture->width), at(box[3], picture->height)};
 }
 
-/* Write a name, cut off at half of the picture's width, on a ground of the class's colour: above
- * the box, or in it where there is no room, and wholly inside of the picture. */
+/* Write a name on a ground of the class's colour, cut to half of the picture's width: above the
+ * box, or in it if there is no room, and wholly inside of the picture. */
 static void draw_name(const struct area *picture, struct rectangle box, const char *name,
                       const colour c)
 {
     const int room = picture->width / 2;
     const int width = canvas_text_width(name, room) + 2 * MARGIN;
-    const int is_light = 299 * c[0] + 587 * c[1] + 114 * c[2] > 150000; /* of 255000 */
+    const int is_light = 299 * c[0] + 587 * c[1] + 114 * c[2] > 150000; /* maximum 255000 */
     const int top = box.top >= FONT_HEIGHT ? box.top - FONT_HEIGHT : box.top > 0 ? box.top : 0;
     int left = box.left < picture->width - width ? box.left : picture->width - width;
     left = left > 0 ? left : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shapes: what belongs to an image of a data set: its class, and the mask, boxes, polygons and
- * keypoints that follow it through the operations. They are further outputs of the pipeline, and
- * are drawn into the image's picture.
+ * shapes: the targets of an image: its class, and the mask, boxes, polygons and keypoints that
+ * follow it through the operations. They are further outputs of the pipeline, and are drawn into
+ * the image's picture.
  */
 #ifndef PSTK_CLI_SHAPES_H
 #define PSTK_CLI_SHAPES_H
@@ -14,27 +14,27 @@
 #include "ui/canvas.h"
 
 enum shape {
-    SHAPE_CLASS, /* the number under a picture */
+    SHAPE_CLASS, /* number below a picture */
     SHAPE_MASK,
     SHAPE_BOXES,
     SHAPE_BOX_CLASSES,
     SHAPE_POLYGONS,
-    SHAPE_CORNERS, /* how many each polygon has */
+    SHAPE_CORNERS, /* number of corners of each polygon */
     SHAPE_KEYPOINTS,
     N_SHAPES
 };
 
 struct shapes {
-    struct pstk_dataset *dataset; /* owned; it has the names of the classes */
-    int output[N_SHAPES];         /* numbers among the pipeline's outputs; -1: the image has none */
+    struct pstk_dataset *dataset; /* owned; has the names of the classes */
+    int output[N_SHAPES];         /* number among the pipeline's outputs; -1: the image has none */
 };
 
-/* Find what belongs to the pipeline's image, the first field of each kind, and add an output for
- * each. Call it after pipeline_build. Returns 0, or an exit status after a message. shapes_close is
- * needed in every case. */
+/* Find the targets of the pipeline's image, the first field of each kind, and add an output for
+ * each. Call it after pipeline_build. Returns 0, or an exit status after a message. The caller
+ * always calls shapes_close. */
 int shapes_open(struct shapes *shapes, struct pipeline *pipeline);
-/* Draw what a batch of one row has into the picture of its image. Returns 0, or a negative result
- * with err filled in. */
+/* Draw the targets of a batch of one row into the picture of its image. Returns 0, or a negative
+ * result with err filled in. */
 int shapes_draw(const struct shapes *shapes, struct consumer *consumer,
                 const struct pstk_batch *batch, const struct area *picture, struct pstk_error *err);
 /* Write the sample's id, and the name of its class, below its picture. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show: write what a trainer will see, through the loader itself, as a picture. */
+/* show: draws what a trainer will see, through the loader itself, as a picture. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,13 +65,13 @@ static const struct option_row table[] = {
 struct show {
     struct pipeline pipeline;
     const char *ids_text;
-    const char *output; /* NULL: no picture, with --json alone */
+    const char *output; /* NULL: no picture, with --json only */
     int json;
-    int plain;     /* 1: pixels alone */
+    int plain;     /* 1: draw only pixels */
     uint64_t *ids; /* owned */
     uint64_t n_ids;
     struct sheet sheet;
-    struct shapes shapes;   /* of a picture that is not plain */
+    struct shapes shapes;   /* targets of a picture that is not plain */
     struct json_t *samples; /* owned; NULL without --json */
     struct consumer consumer;
 };
@@ -203,8 +203,8 @@ static int take_members(struct show *show)
     return pstk_members_ids(pipeline->members, 0, show->n_ids, show->ids) == 0 ? 0 : STATUS_DAMAGED;
 }
 
-/* Fetch ids one by one, in batches of one row in sequential order, so that position = id; of a
- * subset, its first positions. */
+/* Fetch ids one by one, in batches of one row in sequential order, so that position = id; for a
+ * subset, fetch its first positions. */
 static int fetch(struct show *show, struct pstk_loader *loader)
 {
     struct pstk_error err;
@@ -317,7 +317,7 @@ static int show(struct show *s, const char *path)
     return s->output && strcmp(s->output, "-") == 0 ? message_finish(STATUS_OK) : report(s);
 }
 
-/* Return the end of a file's name that means a picture of another kind, or NULL. */
+/* Return the end of a file's name that names another image format, or NULL. */
 static const char *other_kind(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp",
@@ -329,7 +329,7 @@ static const char *other_kind(const char *path)
     return NULL;
 }
 
-/* Read the options, then show what they say. Returns an exit status. */
+/* Read the options, then show the samples. Returns an exit status. */
 static int run_show(struct show *s, struct options *options)
 {
     int c;
@@ -340,7 +340,7 @@ static int run_show(struct show *s, struct options *options)
         return options->status;
     if (!s->output && !s->json)
         s->output = DEFAULT_OUTPUT;
-    s->plain |= !s->output; /* nothing is drawn */
+    s->plain |= !s->output; /* no picture to draw on */
     if (s->output && other_kind(s->output))
         return message_usage(
             "--output: value is '%s'; must not end in %s, because the picture is a "

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Write a path that fits, or return 0. */
+/* Write a path. Returns 1, or 0 if it does not fit. */
 __attribute__((format(printf, 2, 3))) static int put(char path[STATUS_FILES_PATH_SIZE],
                                                      const char *format, ...)
 {
@@ -46,7 +46,7 @@ const char *status_files_path(char path[STATUS_FILES_PATH_SIZE])
 {
     char folder[STATUS_FILES_PATH_SIZE];
     struct timespec now;
-    /* Looked at once more when it is there: somebody else may have made it meanwhile. */
+    /* The folder is checked again once it exists: another user may have made it meanwhile. */
     if (!status_files_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST) ||
         !status_files_folder(folder))
         return NULL;

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* The options that make a pack the part of a task. All zero: it is none. */
+/* The options that make a pack the part of a task. All zero: no task. */
 struct task {
     const char *pack_id; /* the option's value, or NULL */
-    const char *key;     /* in the same way */
+    const char *key;     /* value of the other option, or NULL */
     uint32_t attempt;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top: the loaders of this user on this machine, and what each one is doing. */
+/* top: lists the loaders of this user on this machine, and the activity of each. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -27,9 +27,9 @@
 #include "ui/unit.h"
 
 #define MAX_LOADERS 1024
-#define ASK_NS 1000000000   /* the longest that a loader is waited for */
-#define FIRST_SECONDS 1.0   /* between the first two looks */
-#define LEFTOVER_SECONDS 60 /* an empty file that is so old was never finished */
+#define ASK_NS 1000000000   /* maximum wait for a loader's answer */
+#define FIRST_SECONDS 1.0   /* time between the first two looks */
+#define LEFTOVER_SECONDS 60 /* an empty file of this age was never finished */
 
 enum { OPT_ONCE = 256, OPT_INTERVAL, OPT_FOLDER, OPT_JSON };
 
@@ -48,17 +48,17 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object for each look, in one line"),
     OPTION_END};
 
-/* A loader, at a look. */
+/* The state of a loader at a look. */
 struct seen {
-    char name[NAME_MAX + 1]; /* of the file */
+    char name[NAME_MAX + 1]; /* name of the file */
     struct pstk_status status;
     struct pstk_stats stats;
     struct pstk_metrics metrics;
-    double at;    /* unit_now of the look */
-    uint64_t rss; /* bytes; PSTK_NONE: not known */
-    double cores; /* CPU time over time, since the look before; negative: not known, as before
-                   * the loop asks for its first batch */
-    uint32_t bottleneck; /* since the look before, or, where that says nothing, since open */
+    double at;    /* time of the look, by unit_now */
+    uint64_t rss; /* bytes; PSTK_NONE: unknown */
+    double cores; /* CPU time over time, since the previous look; negative: unknown, as before the
+                     loop asks for its first batch */
+    uint32_t bottleneck; /* since the previous look, or, if that shows none, since open */
     int since_open;      /* 1: since open */
 };
 
@@ -71,7 +71,7 @@ struct look {
 struct top {
     char folder[STATUS_FILES_PATH_SIZE];
     double interval;
-    int is_own; /* 1: the folder has nothing but status files, because it is not --folder's */
+    int is_own; /* 1: the folder has only status files, because it is not --folder's */
     int once, json, terminal;
     struct look now, before;
 };
@@ -95,7 +95,7 @@ static void subtract(struct pstk_stage_stats *from, const struct pstk_stage_stat
     from->core_wait_ns -= what->core_wait_ns;
 }
 
-/* Find what limits, and the cores in use, from the look before to this one. */
+/* Find the bottleneck and the cores in use, from the previous look to this one. */
 static void compare(struct seen *seen, const struct seen *before)
 {
     struct pstk_stats since = seen->stats;
@@ -139,8 +139,8 @@ static uint64_t rss_of(const struct pstk_status *status)
     return n == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : PSTK_NONE;
 }
 
-/* Delete what a loader that was killed left: a status file, or, in a folder of status files alone,
- * an empty file that was never finished. A new one may be just being made. */
+/* Delete the leftover of a killed loader: a status file, or, in a folder with only status files, an
+ * empty file that was never finished. A loader may just be making a new one. */
 static void clear(const struct top *top, const char *path, int code)
 {
     struct stat file;
@@ -149,7 +149,7 @@ static void clear(const struct top *top, const char *path, int code)
         unlink(path);
 }
 
-/* Ask the loader of one file. Returns 1 when it is one to show. */
+/* Ask the loader of one file. Returns 1 when it is to be shown. */
 static int ask(const struct top *top, const char *name, struct seen *seen)
 {
     struct pstk_error err;
@@ -211,7 +211,7 @@ static int look(struct top *top)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-/* Return a count of the last minute for each second. */
+/* Return a count of the last minute as a rate per second. */
 static double per_second(const struct seen *seen, uint64_t n)
 {
     return seen->metrics.duration_ns ? (double)n * 1e9 / (double)seen->metrics.duration_ns : 0;
@@ -233,7 +233,7 @@ static double progress(const struct seen *seen)
                : n > 0;
 }
 
-/* Return whether a loader's limit is one of the time since open. */
+/* Return whether a loader's bottleneck is one of the time since open. */
 static int is_of_open(const struct seen *seen)
 {
     return seen->status.state == PSTK_STATUS_ANSWERED && seen->since_open &&
@@ -242,7 +242,7 @@ static int is_of_open(const struct seen *seen)
 
 /* The times of a stage in the last minute. */
 struct stage_times {
-    const char *name; /* as in pstk_metrics */
+    const char *name; /* name in pstk_metrics */
     const struct pstk_distribution *times;
 };
 
@@ -275,7 +275,7 @@ static int width(void)
     return 100;
 }
 
-/* Return the lines of the terminal; what is no terminal has room for all. */
+/* Return the lines of the terminal; another output has room for all. */
 static int height(void)
 {
     struct winsize size;
@@ -294,7 +294,7 @@ static void print_end(const char *text, int room)
     const char *from = safe;
     if (n > room) {
         from = safe + n - (room > 4 ? room - 3 : room);
-        while ((*from & 0xC0) == 0x80) /* not in the middle of a character */
+        while ((*from & 0xC0) == 0x80) /* a byte in the middle of a character */
             from++;
     }
     printf("%s%s", n > room && room > 4 ? "..." : "", from);
@@ -322,7 +322,7 @@ static void print_ms(uint64_t ns)
         printf("%.3g", (double)ns / 1e6);
 }
 
-/* Print the times of the stages that had any. */
+/* Print the times of the stages that have any. */
 static void print_times(const struct top *top, const struct seen *seen)
 {
     struct stage_times stages[N_STAGES];
@@ -344,7 +344,7 @@ static void print_times(const struct top *top, const struct seen *seen)
         end_line(top);
 }
 
-#define COLUMNS 80 /* of a row, in front of the data set */
+#define COLUMNS 80 /* columns of a row before the data set */
 
 static void print_row(const struct top *top, const struct seen *seen)
 {
@@ -436,7 +436,7 @@ static void print_table(const struct top *top)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* Put the times of each stage: null for one that had none. */
+/* Put the times of each stage: null for a stage without any. */
 static void put_times(struct json_t *object, const struct seen *seen)
 {
     struct stage_times stages[N_STAGES];
@@ -457,7 +457,7 @@ static void put_times(struct json_t *object, const struct seen *seen)
     }
 }
 
-/* What only an answer has. */
+/* Put the values that only an answer has. */
 static void put_answer(struct json_t *object, const struct seen *seen)
 {
     const struct pstk_stats *stats = &seen->stats;
@@ -596,7 +596,7 @@ static int run(const struct command *self, int argc, char **argv)
     const char *term = getenv("TERM");
     top.terminal = !top.once && !top.json && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb");
     if (top.terminal)
-        fputs("\033[?1049h", stdout); /* a screen of its own, so that what was there comes back */
+        fputs("\033[?1049h", stdout); /* the alternate screen, so that the old contents come back */
     const int status = watch(&top);
     if (top.terminal) {
         fputs("\033[?1049l", stdout);
@@ -605,7 +605,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     free(top.now.loaders);
     free(top.before.loaders);
-    return message_finish(status); /* Ctrl-C is how to end it */
+    return message_finish(status); /* Ctrl-C is the normal end */
 }
 
 const struct command command_top = {

@@ -15,7 +15,7 @@
 #include "ui/message.h"
 #include "ui/status.h"
 
-/* Refuse a file: the library knows what may be done with it. */
+/* Refuse a file, with the library's advice about it. */
 static int refuse_file(const char *path)
 {
     struct pstk_error err;
@@ -25,8 +25,8 @@ static int refuse_file(const char *path)
     return message_usage("%s is a file; pack takes a folder of images", path);
 }
 
-/* 1: the library knows what the folder without images is, or what a pattern matches, and its error
- * does more than list the formats. */
+/* Return 1 when the library knows the folder without images or the matches of a pattern, and its
+ * error does more than list the formats. */
 static int is_known(const char *path, struct pstk_error *err)
 {
     pstk_error_init(err, sizeof *err);
@@ -62,7 +62,7 @@ static int refuse_empty(const struct tree *tree, const char *root)
                          hidden);
 }
 
-/* Drop the number of the errno, whose text stands before it. */
+/* Remove the errno's number; the message has its text already. */
 static void drop_errno(struct pstk_error *err)
 {
     char tail[32];
@@ -72,7 +72,7 @@ static void drop_errno(struct pstk_error *err)
         err->message[size - n] = 0;
 }
 
-/* Refuse what the library could not read. */
+/* Refuse a source that the library could not read. */
 static int refuse(struct pstk_error *err, const char *root)
 {
     struct pstk_error known;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree: the image files that pack reads: those of a folder, which the library finds
- * (penstock/image_folder.h), or those that annotations list; of records there are none.
+ * tree: the image files that pack reads: the files of a folder, which the library finds
+ * (penstock/image_folder.h), or those that annotations list. Records have no tree of files.
  */
 #ifndef PSTK_CLI_TREE_H
 #define PSTK_CLI_TREE_H
@@ -14,13 +14,13 @@
 
 struct pstk_annotations;
 
-/* Zeroed at the start, except by_content. tree_close takes it in any state. */
+/* All zero at the start, except by_content. tree_close accepts any state. */
 struct tree {
-    int by_content; /* 1: JPEG and PNG files count by their first bytes, whatever their names */
+    int by_content; /* 1: JPEG and PNG files are recognised by their first bytes, under any name */
     struct pstk_image_folder *folder;           /* owned; or NULL */
     const struct pstk_annotations *annotations; /* borrowed; or NULL */
     uint64_t n_files;
-    struct pstk_image_folder_info info; /* of the folder */
+    struct pstk_image_folder_info info; /* info of the folder */
     const char **classes;               /* owned; info.n_classes */
     struct formats foreign;             /* images that the library passes over */
 };
@@ -30,9 +30,9 @@ struct tree {
 int tree_scan(struct tree *tree, const char *root, const char *out);
 /* Take the files that annotations list. */
 void tree_list(struct tree *tree, const struct pstk_annotations *annotations, uint64_t n_files);
-/* 1: there are files; 0: records take their place. */
+/* Return 1 when there are files; 0: records take their place. */
 int tree_has_files(const struct tree *tree);
-/* Return the path of file i below the root. *number (may be NULL): of its class, or 0. */
+/* Return the path of file i below the root. *number (may be NULL): number of its class, or 0. */
 const char *tree_path(const struct tree *tree, uint64_t i, uint32_t *number);
 void tree_close(struct tree *tree);
 

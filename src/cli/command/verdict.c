@@ -49,7 +49,7 @@ static void list_lacks(unsigned lacks, char *names, size_t size)
 {
     static const struct {
         unsigned lack;
-        const char *name; /* as in doctor's output */
+        const char *name; /* name in doctor's output */
     } lines[] = {{LACK_KERNELS, "kernels"},
                  {LACK_QUOTA, "CPU quota"},
                  {LACK_URING, "io_uring"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict: the last line of `doctor`: whether all is well, what to look at, and what to type
- * next. */
+/* verdict: the last line of `doctor`: whether all is well, the problems, and the next command to
+ * type. */
 #ifndef PSTK_CLI_VERDICT_H
 #define PSTK_CLI_VERDICT_H
 
@@ -8,16 +8,16 @@
 
 struct checkup;
 
-/* What a machine can lack. Each has a line in doctor's output. */
+/* The lacks of a machine. Each has a line in doctor's output. */
 enum lack {
-    LACK_KERNELS = 1, /* faster than plain C */
-    LACK_QUOTA = 2,   /* CPU time for all cores */
+    LACK_KERNELS = 1, /* kernels faster than plain C */
+    LACK_QUOTA = 2,   /* CPU quota for all cores */
     LACK_URING = 4,
     LACK_FIXED_BUFFERS = 8, /* this and the next only with io_uring */
     LACK_SINGLE_ISSUER = 16,
     LACK_OPEN_FILES = 32,
     LACK_DIRECT = 64,
-    LACK_GPU = 128, /* of a GPU: lanes of its link, or its copies failed; set by the caller */
+    LACK_GPU = 128, /* lanes of a GPU's link, or its copies failed; set by the caller */
 };
 
 /* Return the set of what this machine lacks, except LACK_GPU. When there is a data set, its
@@ -29,7 +29,8 @@ struct verdict {
     const char *next; /* subcommand to run on the path (static storage); NULL: none */
 };
 
-/* Judge by every finding and lack that doctor printed: of the data set, and of the local ranks. */
+/* Judge by every finding and lack that doctor printed: for the data set, and for the local ranks.
+ */
 struct verdict verdict_of(const struct checkup *data_set, const struct checkup *ranks,
                           unsigned lacks);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify: read and check everything, and name what is damaged. */
+/* verify: reads and checks everything, and names the damage. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void list(struct verify *verify, const struct pstk_error *bad)
     json_append(verify->bad, object);
 }
 
-/* Return the text after `start` when it begins with that, or else the whole text. */
+/* Return the text after `start` when it begins with `start`, or else the whole text. */
 static const char *after(const char *text, const char *start)
 {
     const size_t n = strlen(start);
@@ -83,8 +83,8 @@ static const char *reason_of(const struct pstk_error *bad)
     return text == rest ? rest : text + strspn(text, ": ");
 }
 
-/* Print the place, as in "shard-000000.pstk, record 7, bytes 10 to 19: ", without the parts that
- * the reason contains. A reason that names the shard is about the whole shard: "cannot open
+/* Print the location, such as "shard-000000.pstk, record 7, bytes 10 to 19: ", without the parts
+ * that the reason contains. A reason that names the shard is about the whole shard: "cannot open
  * shard-000000.pstk". */
 static void print_place(const struct pstk_error *bad, const char *reason)
 {
@@ -114,7 +114,7 @@ static void print_place(const struct pstk_error *bad, const char *reason)
     free(shard);
 }
 
-/* Print one line: the place first, then the reason. */
+/* Print one line: the location first, then the reason. */
 static void print(const struct pstk_error *bad)
 {
     const char *reason = reason_of(bad);
@@ -148,9 +148,9 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return 0;
 }
 
-/* Return what the report needs of the data set; zeros when it cannot be opened. *n_damaged: images
- * that are marked as damaged. One that is damaged and has an index is not opened again: that would
- * build the index. */
+/* Return the facts about the data set for the report; zeros when it cannot be opened. *n_damaged:
+ * images that are marked as damaged. A damaged data set with an index is not opened again: that
+ * would build the index. */
 static struct pstk_dataset_info find_info(const char *path, const struct verify *verify,
                                           uint64_t *n_damaged)
 {
@@ -173,7 +173,7 @@ static struct pstk_dataset_info find_info(const char *path, const struct verify 
     return info;
 }
 
-/* Write "no damage found", with what was decoded. */
+/* Write "no damage found", and whether the images were decoded. */
 static const char *all_well(const struct verify *verify, uint64_t n_damaged, char text[WELL_SIZE])
 {
     const int decode = verify->decode;
@@ -213,7 +213,7 @@ static int report_json(struct verify *verify, const char *path, double seconds, 
     return json_print(object, status);
 }
 
-/* Print what was found where nothing is damaged. */
+/* Print the results for an undamaged data set. */
 static void print_well(const struct verify *verify, const char *path, const char *time)
 {
     const struct pstk_verify_report *found = &verify->report;
