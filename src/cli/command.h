@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: a subcommand, and the exit statuses that scripts rely on. The command uses the library
+ * command: a subcommand, and the exit statuses that scripts rely on. Subcommands use the library
  * through include/penstock/ only.
  */
 #ifndef PSTK_CLI_COMMAND_H
@@ -21,7 +21,7 @@ struct command {
     const char *name;
     const char *summary;              /* one line, for the list of commands */
     const char *operands;             /* "SRC OUT" */
-    const char *text;                 /* what it does */
+    const char *text;                 /* effect of the command */
     const struct option_row *options; /* ended by OPTION_END */
     const char *examples;             /* command lines, possibly with comments */
     const char *exit_status;          /* "0 packed; 1 ..." */

@@ -22,7 +22,7 @@ struct line {
     char **words;
     int n;
     const char *last;
-    size_t cut;   /* bytes of `last` that bash does not count to the word */
+    size_t cut;   /* bytes of `last` before the word that bash counts */
     size_t fixed; /* bytes of `last` before the part that has candidates: "--layout=" */
 };
 
@@ -57,7 +57,7 @@ static void join(struct line *line, int n_words, char **words)
 /* Print a candidate and its help (NULL: none), if the typed part is its beginning. */
 static void offer(const struct line *line, const char *name, const char *text)
 {
-    /* a candidate shows no more than the first clause */
+    /* a candidate shows only the first clause */
     static const char *const ends[] = {"; ", ": ", " (", "\n"};
     const char *typed = line->last + line->fixed;
     if (strncmp(name, typed, strlen(typed)) != 0)
@@ -100,7 +100,7 @@ static void offer_options(const struct line *line, const struct command *command
             offer_option(line, row->name, option_letter(row), row->text);
 }
 
-/* A pstk_progress_fn; user: when the opening began. */
+/* Stop the opening after MAX_SECONDS: a pstk_progress_fn; user: start of the opening. */
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     const time_t *begin = user;
@@ -133,8 +133,8 @@ static void offer_fields(const struct line *line, const char *path)
 
 enum kind { NOTHING, FILES, FOLDERS, FIELDS };
 
-/* Return what a name in --help stands for: "[FILE.npy]" is a file. A number, and a name that the
- * user chooses, have no candidates. */
+/* Return the kind of value that a name in --help stands for: "[FILE.npy]" is a file. A number, and
+ * a name that the user chooses, have no candidates. */
 static enum kind kind_of(const char *name)
 {
     static const struct choice kinds[] = {
@@ -164,7 +164,7 @@ static const char *operand_name(const struct command *command, int number)
     return name;
 }
 
-/* Offer what a name in --help stands for; path: the data set, or NULL. */
+/* Offer values for a name in --help; path: the data set, or NULL. */
 static void offer_kind(const struct line *line, const char *name, const char *path)
 {
     const enum kind kind = kind_of(name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main: the `penstock` command. It finds the subcommand and runs it. */
+/* main: the `penstock` command, which finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,12 +43,12 @@ static int help_of(int argc, char **argv)
     return message_finish(STATUS_OK);
 }
 
-/* Set up the process, whatever state it was started in. */
+/* Set up the process for any state that it was started in. */
 static void settle(void)
 {
-    /* The next file that is opened would get the number of a closed standard stream, and messages
-     * would be written into a shard. So such a stream is opened the wrong way round; a print to it
-     * still fails. */
+    /* A closed standard stream would give its number to the next opened file, and messages would be
+     * written into a shard. So such a stream is opened in the wrong direction; a print to it still
+     * fails. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
