@@ -147,7 +147,7 @@ struct pstk__op_entry {
 };
 
 #define PSTK__MAX_OP_DEPTH 8u /* levels of nested children */
-#define PSTK__MAX_OPS 4096u   /* of a list, with all children, and of the fixed ops of a sample */
+#define PSTK__MAX_OPS 4096u   /* in a list, with all children; also fixed ops of a sample */
 #define PSTK__MAX_PICTURE_SIDE (1u << 20) /* pixels of a picture between two ops */
 
 /* Return the entry of a kind, NULL when it is unknown. */

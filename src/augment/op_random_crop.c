@@ -51,7 +51,7 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
 /* The picture that is cropped, after its padding. With a constant, the crop op pads; otherwise, pad
  * ops do. */
 struct padded {
-    int64_t left, top;     /* offset of the picture in it; 0 where pad ops padded the picture */
+    int64_t left, top;     /* offset of the picture in it; 0 after pad ops */
     int64_t width, height; /* pixels */
 };
 

@@ -15,7 +15,7 @@ struct pstk__sampled_ops {
     struct pstk_op *ops;
     uint32_t n;
     uint32_t flags;            /* PSTK_OP_TENSOR, or 0: from the op that draws */
-    struct pstk__view view;    /* of the sample, after these ops; its size is never 0 */
+    struct pstk__view view;    /* view of the sample after these ops; its size is never 0 */
     int rc;                    /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */
     struct pstk_error *err;    /* borrowed, or NULL: filled in with rc */
     struct pstk__boxes *boxes; /* borrowed, or NULL: boxes that move with the ops, for ops that read

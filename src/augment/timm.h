@@ -44,7 +44,7 @@ enum pstk__timm_member {
 struct pstk__timm_level {
     double probability;
     double magnitude;    /* 0 to PSTK__TIMM_MAX */
-    double deviation;    /* of a normal distribution around the magnitude */
+    double deviation;    /* standard deviation of a normal distribution */
     uint32_t is_uniform; /* 1: the magnitude is uniform from 0 to `magnitude`; no deviation */
     double most;         /* upper limit of the magnitude, at most PSTK__TIMM_MAX */
 };

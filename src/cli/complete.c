@@ -14,7 +14,7 @@
 #include "ui/message.h"
 
 #define MAX_OPTION 64 /* bytes of an option with its dashes */
-#define MAX_SECONDS 1 /* of indexing a data set, to list its fields */
+#define MAX_SECONDS 1 /* time for indexing a data set, to list its fields */
 
 /* The unfinished command line, with the words that bash cut joined again. */
 struct line {

@@ -54,7 +54,7 @@ struct storage {
     uint64_t room;
     uint32_t n, n_extents, depth, fallbacks;
     struct pstk__order order; /* order of the extents */
-    uint64_t align;           /* of direct reads; 1 when buffered */
+    uint64_t align;           /* alignment of direct reads; 1 when buffered */
     uint32_t is_cold;         /* 1: no extent was in the page cache, and each is read once */
     uint32_t is_cached;       /* 1: most extents were in the page cache */
 };

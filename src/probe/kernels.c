@@ -22,7 +22,7 @@
 struct kind {
     struct pstk__plan *plan;       /* owned; NULL: this CPU lacks it */
     struct pstk__sampler *sampler; /* owned */
-    double ns;                     /* of all samples so far */
+    double ns;                     /* sum over all samples so far */
 };
 
 struct probe {

@@ -28,7 +28,7 @@ int labels_field(const struct pstk_dataset *dataset)
     struct pstk_field field;
     int found = LABELS_NONE, n = 0;
     for (uint32_t i = 0; pstk_dataset_get_field(dataset, i, &field, NULL) == 0; i++) {
-        if (!is_integers(&field) || strcmp(field.name, "image_id") == 0) /* of pack --coco */
+        if (!is_integers(&field) || strcmp(field.name, "image_id") == 0) /* field of pack --coco */
             continue;
         if (strcmp(field.name, "cls") == 0)
             return (int)i;

@@ -520,7 +520,7 @@ static void warn_of_palettes(const struct pack *pack)
 /* The results of a pack. */
 struct result {
     struct pstk_dataset_info info;
-    struct pstk_field_stats images; /* of the field jpg */
+    struct pstk_field_stats images; /* stats of the field jpg */
     double seconds;
 };
 

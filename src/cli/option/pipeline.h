@@ -230,15 +230,15 @@ struct pipeline {
     struct ranks ranks;
     uint32_t order, last;
     uint32_t rank, world;         /* from `ranks`, by pipeline_look */
-    uint32_t ways, block, window; /* of --order windowed; 0: chosen from the number of samples */
+    uint32_t ways, block, window; /* for --order windowed; 0: chosen from the number of samples */
     uint32_t n_threads, n_slots;  /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;
     int32_t device_index; /* index among the devices of the kind `device` */
 
     /* from the data set */
     struct pstk_dataset_info info;
-    uint64_t n_samples;           /* of an epoch */
-    struct pstk_members *members; /* of the subset; NULL: all */
+    uint64_t n_samples;           /* samples in an epoch */
+    struct pstk_members *members; /* members of the subset; NULL: all */
     struct pstk_field fields[PSTK_MAX_FIELDS];
     int image_field; /* -1: none */
 
