@@ -28,7 +28,7 @@ void pstk__moved_points_move(struct pstk__moved_points *points, const struct pst
     find_outside(points, after.width, after.height);
 }
 
-/* The sign of the area that two sides of a square span, in the middle of the image, shows it. */
+/* Decide by the sign of the area that two sides of a square span, in the middle of the image. */
 int pstk__op_mirrors(const struct pstk_op *op, const struct pstk__view *view)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);

@@ -120,7 +120,7 @@ static void *scratch_get(const struct pstk__canvas *canvas)
     return pstk__arena_get(canvas->arena, pstk__blur_scratch(in->width, in->height, in->channels));
 }
 
-/* torchvision refuses a kernel that reaches past the picture's mirror image. */
+/* Check the kernel: torchvision refuses one that reaches past the picture's mirror image. */
 static int fits_gaussian(const struct pstk_op *op, const struct pstk__view *view)
 {
     const uint32_t width = (uint32_t)op->params.gaussian_blur.kernel[0],

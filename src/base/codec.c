@@ -259,7 +259,7 @@ int64_t pstk__encoder_encode_prefixed(struct pstk__encoder *encoder, const void 
     return pstk__encoder_encode(encoder, data, size, out, out_size, err);
 }
 
-/* zstd's own trainer, on one thread: the same samples give the same dictionary. */
+/* Train with zstd's own trainer, on one thread: the same samples give the same dictionary. */
 int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,
                            uint32_t n, uint64_t *size, struct pstk_error *err)
 {

@@ -14,9 +14,10 @@
 
 #include <cpuid.h>
 
-/* Not every compiler's __builtin_cpu_supports knows F16C. It needs AVX state; the callers have
- * checked with avx2 that the operating system supports it. Where the compiler's table has F16C, the
- * table is 100 times as fast as cpuid, which a virtual machine emulates. */
+/* Return whether the CPU has F16C, which not every compiler's __builtin_cpu_supports knows. It
+ * needs AVX state; the callers have checked with avx2 that the operating system supports it. Where
+ * the compiler's table has F16C, the table is 100 times as fast as cpuid, which a virtual machine
+ * emulates. */
 static int has_f16c(void)
 {
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
@@ -82,8 +83,8 @@ int pstk__cpu_has_crc32(void)
     return (getauxval(AT_HWCAP) & wanted) == wanted;
 }
 
-/* Linux knows these CPUs by numbers only. Print those that /proc/cpuinfo prints, read from the
- * register that Linux emulates. */
+/* Write the numbers that /proc/cpuinfo prints: Linux knows these CPUs by numbers only. They come
+ * from a register that Linux emulates. */
 static int brand(char text[49])
 {
     uint64_t midr;

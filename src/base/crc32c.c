@@ -201,8 +201,8 @@ TARGET INLINE uint64_t combine(uint64_t a, uint64_t b, uint64_t c, size_t n)
     return add_64(0, products(a, powers[2 * n], b, powers[n])) ^ c;
 }
 
-/* The instruction has a throughput of a word a cycle and a latency of three cycles: three streams
- * keep it busy. */
+/* Continue three streams at a time. The instruction has a throughput of a word a cycle and a
+ * latency of three cycles, so three streams keep it busy. */
 TARGET INLINE uint64_t three_streams(uint64_t crc, uint8_t *to, const uint8_t *p, size_t n)
 {
     uint64_t a = crc, b = 0, c = 0;

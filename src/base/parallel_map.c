@@ -98,8 +98,7 @@ struct member {
     int running;
 };
 
-/* Put a finding into the slot of the thread's job. On a thread of the map; called without the lock.
- */
+/* Put a finding into the slot of the thread's job. On a thread of the map, without the lock. */
 static int queue_bad(void *user, const struct pstk_error *bad)
 {
     struct member *member = user;

@@ -22,7 +22,7 @@ struct pstk__process {
 enum {
     PSTK__PROCESS_RUNS = 0,
     PSTK__PROCESS_ENDED = 1,
-    PSTK__PROCESS_ELSEWHERE = 2, /* on another machine or in another PID namespace: unknown */
+    PSTK__PROCESS_ELSEWHERE = 2, /* another machine or PID namespace, or /proc does not say */
 };
 
 /* Fill in the identity of the calling process. Members that /proc does not give stay unknown. */

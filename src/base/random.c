@@ -75,8 +75,8 @@ double pstk__random_uniform(struct pstk__random *r, double lo, double hi)
     return lo + (hi - lo) * pstk__random_unit(r);
 }
 
-/* Lemire, "Fast random integer generation in an interval", 2019: the high word of a 128-bit
- * product, rejecting the 2^64 mod n low words that would favour some results. */
+/* Use Lemire's method ("Fast random integer generation in an interval", 2019): the high word of a
+ * 128-bit product, rejecting the 2^64 mod n low words that would favour some results. */
 uint64_t pstk__random_below(struct pstk__random *r, uint64_t n)
 {
     unsigned __int128 product = (unsigned __int128)pstk__random_u64(r) * n;

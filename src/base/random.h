@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). */
+/* Compute a block of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011). */
 void pstk__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* Everything that a random draw depends on. */

@@ -12,7 +12,7 @@
 #include "ui/text.h"
 #include "ui/unit.h"
 
-/* The end of the first PATH=WEIGHT: an = with a number after it, and then a comma or the end.
+/* Find the end of the first PATH=WEIGHT: an = with a number after it, and then a comma or the end.
  * Returns the =, or NULL. */
 static const char *find_weight(const char *text, double *weight, const char **end)
 {

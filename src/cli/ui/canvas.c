@@ -52,7 +52,7 @@ void canvas_tint(const struct area *area, int x, int y, const colour c)
         p[i] = (unsigned char)((p[i] + c[i]) / 2);
 }
 
-/* Bresenham's line. */
+/* Draw by Bresenham's algorithm. */
 void canvas_line(const struct area *area, int x0, int y0, int x1, int y1, const colour c)
 {
     const int across = abs(x1 - x0), down = abs(y1 - y0);

@@ -37,8 +37,9 @@ static void end_at_once(const char *last_words, int number)
     _exit(STATUS_SIGNAL + number);
 }
 
-/* The handler. It interrupts the main thread anywhere, even in a function that holds a lock. So it
- * only uses the three atomics, writes, and calls pstk_interrupt, which a handler may call. */
+/* Handle a signal. It interrupts the main thread anywhere, even in a function that holds a lock. So
+ * the handler only uses the three atomics, writes, and calls pstk_interrupt, which a handler may
+ * call. */
 static void on_signal(int number)
 {
     atomic_store(&seen, number);
