@@ -38,8 +38,7 @@ struct pstk__canvas {
     uint8_t *spare; /* memory as large as the picture's; ops that do not work in place write here */
 };
 
-/* Set the kernels of an ISA (AUTO: the best that this CPU runs). 0: this build or CPU lacks them.
- */
+/* Set the kernels of an ISA (AUTO: the best of this CPU). 0: this build or CPU lacks them. */
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t isa);
 /* Change the picture by n fixed ops as they were drawn; each op's children follow it. 0, ENOMEM:
  * the arena has no room, EFBIG: an op would make a picture that exceeds the memory computed from

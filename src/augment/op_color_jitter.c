@@ -8,8 +8,7 @@
 
 #define N_KINDS 4
 
-/* The adjustments in the order of params.values, where each has its least and its greatest number.
- */
+/* The adjustments in the order of params.values, where each has a least and a greatest number. */
 static const struct {
     uint32_t kind;
     const char *name;

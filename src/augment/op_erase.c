@@ -254,8 +254,7 @@ static void put_normal(uint8_t *out, struct pstk__random *r, uint64_t step, uint
         put_constant(out, element_of((float)pstk__normal(pstk__random_u32(r)), dtype), 1, 1, size);
 }
 
-/* Overwrite a box. Normal numbers come in the order of channels, rows and columns, in any layout.
- */
+/* Overwrite a box. In any layout, normal numbers come in the order of channels, rows, columns. */
 static void erase(const struct pstk_op *op, const struct pstk__finish *finish, void *row)
 {
     const struct pstk_erase_params *p = &op->params.erase;

@@ -143,8 +143,7 @@ static double magnitude_of(const struct space *space, enum member member, uint32
     }
 }
 
-/* Return an affine operation without rotation: x grows by `shear_x` a row, y by `shear_y` a column.
- */
+/* Return an affine op without rotation: x grows by `shear_x` a row, y by `shear_y` a column. */
 static struct pstk_op moved(double shear_x, double shear_y, double x, double y)
 {
     return pstk_affine((const double[6]){1, shear_x, x, shear_y, 1, y}, 0);

@@ -156,8 +156,7 @@ struct part {
     uint8_t member, tenths, magnitude;
 };
 
-/* Policies v0 and original. v0r and originalr have POSTERIZE_INCREASING in place of the other two.
- */
+/* Policies v0 and original. v0r and originalr have POSTERIZE_INCREASING in place of the others. */
 static const struct part twos[2][N_PAIRS][2] = {
     {
         {{M(EQUALIZE), 8, 1}, {M(SHEAR_Y), 8, 4}},

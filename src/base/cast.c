@@ -226,8 +226,7 @@ static int narrow(void *out, uint32_t to, const void *in, uint32_t from)
     pstk__cast(&value, wide, in, from);
     pstk__cast(out, to, in, from);
     pstk__cast(&again, wide, out, to);
-    /* The 64 bits alone do not show a change of sign: one dtype may read them as a negative number.
-     */
+    /* The 64 bits alone do not show a change of sign: one dtype may read a negative number. */
     return again == value && (traits[from].family == traits[to].family || value >> 63 == 0) ? 0
                                                                                             : -1;
 }

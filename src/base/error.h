@@ -21,8 +21,7 @@ int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t val
 
 /* Return 1 when the code is in the list of errors. */
 int pstk__error_is_listed(int code);
-/* Fail with a native errno value (> 0): pick the nearest code and append strerror to the message.
- */
+/* Fail with a native errno value (> 0): pick the nearest code and append strerror. */
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

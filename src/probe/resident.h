@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resident: tells whether bytes of a file are in the page cache, without reading or evicting them.
- */
+/* resident: tells if bytes of a file are in the page cache, without reading or evicting them. */
 #ifndef PSTK_RESIDENT_H
 #define PSTK_RESIDENT_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain: prints the effect of an order on one rank: its reads, their repetition, and the memory.
- */
+/* explain: prints the effect of an order on one rank: its reads, their repeats, and memory. */
 #ifndef PSTK_CLI_EXPLAIN_H
 #define PSTK_CLI_EXPLAIN_H
 

@@ -106,8 +106,7 @@ static void look_at_part(struct losses *losses, const char *part, const struct p
     pstk_dataset_close(&dataset);
 }
 
-/* Report the columns of all parts that the merged data set lacks. It opens each part at most twice.
- */
+/* Report the columns of all parts that the merged data set lacks. Opens each part at most twice. */
 static void report_all_lost(const char *const *parts, uint32_t n_parts,
                             const struct pstk_dataset *merged)
 {

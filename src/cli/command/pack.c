@@ -33,8 +33,7 @@
 
 #define MAX_THREADS 1024
 #define SHARD_SIZE (UINT64_C(256) << 20) /* default in the option table */
-/* Bytes that a thread may need. For files of 12 Mpixel one thread took 150 MB, and two took 228 MB.
- */
+/* Bytes that a thread may need. For files of 12 Mpixel one thread took 150 MB, two took 228 MB. */
 #define THREAD_MEMORY (UINT64_C(128) << 20)
 
 enum {

@@ -29,8 +29,7 @@ struct verdict {
     const char *next; /* subcommand to run on the path (static storage); NULL: none */
 };
 
-/* Judge by every finding and lack that doctor printed: for the data set, and for the local ranks.
- */
+/* Judge by every finding and lack that doctor printed: for the data set, and the local ranks. */
 struct verdict verdict_of(const struct checkup *data_set, const struct checkup *ranks,
                           unsigned lacks);
 

@@ -40,8 +40,7 @@ char *part_path(struct part *part, const char *out);
 void part_undo(const struct part *part, const char *out);
 /* Write "part 1 of 4", with its source after --part auto. */
 const char *part_text(const struct part *part, char text[PART_TEXT]);
-/* Return the number of processes that the launcher started on this machine, 1 without --part auto.
- */
+/* Return the number of processes that the launcher started here, 1 without --part auto. */
 uint32_t part_processes(const struct part *part);
 /* Return the number of threads that this process takes of `n_cores`: a share if the launcher
  * started several processes on this machine with the same cores. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reading: judges whether a data set's storage needs the windowed order, which reads whole blocks.
- */
+/* reading: judges if a data set's storage needs the windowed order, which reads whole blocks. */
 #ifndef PSTK_CLI_READING_H
 #define PSTK_CLI_READING_H
 

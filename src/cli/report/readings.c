@@ -113,8 +113,7 @@ static int add_reading(struct readings *readings, struct json_t *reading)
     return 1;
 }
 
-/* Take an object. Returns 1, 0 when it is neither a reading nor a document, or -1 after a message.
- */
+/* Take an object. Returns 1, 0 when it is no reading and no document, or -1 after a message. */
 static int take_object(struct readings *readings, struct json_t *object)
 {
     const char *schema = json_text(object, "schema");

@@ -21,8 +21,7 @@ struct recording {
 
 /* Begin the recording at the loader's first pstk_next. */
 void recording_begin(struct recording *recording, const struct pstk_loader *loader);
-/* Add a point if one is due: at first every 50 ms. Each halving of the series doubles the interval.
- */
+/* Add a point if one is due: at first every 50 ms. Halving the series doubles the interval. */
 void recording_look(struct recording *recording, const struct pstk_loader *loader);
 /* Add the last point and the metrics, before the loader is closed. */
 void recording_end(struct recording *recording, struct pstk_loader *loader);

@@ -73,8 +73,7 @@ static int errno_of(const struct pstk_error *err)
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
-/* Return 1 when the text before `at` shows that the next word is a setting, not a part of a path.
- */
+/* Return 1 when the text before `at` shows that the next word is a setting, not part of a path. */
 static int is_before_setting(const char *message, const char *at)
 {
     static const char *const before[] = {"set ", " or ", "with ", "lower ", "("};

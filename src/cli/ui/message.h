@@ -20,8 +20,7 @@ void message_error(const struct pstk_error *err, const char *path);
 /* Return advice about an errno value that a limit of this process caused, to append to the sentence
  * that names it; "" for other values. */
 const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE]);
-/* Print on standard output the next command to type: a subcommand and a path, quoted for a shell.
- */
+/* Print the next command to type on standard output: a subcommand and a path, shell-quoted. */
 void message_next(const char *command, const char *path);
 /* Print on standard output the name of this command, as it was called: a path, or the name in PATH.
  */
