@@ -8,8 +8,8 @@
 
 #define N_LIMITS (PSTK_BOTTLENECK_CORES + 1)
 
-/* The rates, in samples per second, at which each limit (enum pstk_bottleneck) is reached.
- * INFINITY: it never is. */
+/* The rates, in samples per second, at which the loader reaches each limit (enum pstk_bottleneck).
+ * INFINITY: never. */
 struct rates {
     double of[N_LIMITS];
 };
@@ -38,7 +38,7 @@ static double rows_made(const struct pstk_stats *s)
     return n > s->n_rows_ahead ? (double)(n - s->n_rows_ahead) : 0;
 }
 
-/* Return the rows that workers make when they are always busy, per second. Rows of batches that are
+/* Return the rows per second that workers make when they are always busy. Rows of batches that are
  * not delivered yet count, too. */
 static double workers_rate(const struct pstk_stats *s)
 {
@@ -51,8 +51,9 @@ static double full(double rate, double busy)
     return busy > 0 ? rate / busy : INFINITY;
 }
 
-/* Return the part of its time in which the consumer uses batches. On a device it asks long before
- * it uses one: its stream shows it, or else an uploader that waits for slots. */
+/* Return the part of its time in which the consumer uses batches. On a device the consumer asks for
+ * a batch long before it uses it: the stream's times show the use, or else the times in which the
+ * uploader waits for slots. */
 static double consumer_part(const struct pstk_stats *s)
 {
     const double used = (double)s->stream_used_ns, starved = (double)s->stream_starved_ns;
@@ -72,8 +73,8 @@ static uint32_t lowest(const struct rates *rates)
     return limit;
 }
 
-/* Return the CPU time of a sample, in ns. A consumer that is gone leaves the time of the loader's
- * threads. */
+/* Return the CPU time of a sample, in ns. When the consumer is left out, only the loader's threads
+ * count. */
 static double cpu_of_sample(const struct pstk_stats *s, const struct pstk_forecast_settings *change)
 {
     const double threads = (double)s->stage_workers.busy_ns + (double)s->stage_reader.busy_ns +
@@ -92,7 +93,7 @@ static double cores_rate(const struct pstk_stats *s, const struct pstk_forecast_
     return change->n_cores > 0 && cpu > 0 ? change->n_cores * 1e9 / cpu : INFINITY;
 }
 
-/* Return the rates of a loader as it is. */
+/* Return the rates of the loader with its present settings. */
 static struct rates rates_now(const struct pstk_stats *s, double rate, double n_cores)
 {
     const struct pstk_stage_stats *r = &s->stage_reader;
@@ -102,7 +103,7 @@ static struct rates rates_now(const struct pstk_stats *s, double rate, double n_
         rates.of[i] = INFINITY;
     rates.of[PSTK_BOTTLENECK_DECODE] = workers_rate(s);
     rates.of[PSTK_BOTTLENECK_READER] = full(rate, part(r->busy_ns, r));
-    /* Reads are under way while the reader works, too. */
+    /* The reader starts reads while it works, so its busy time counts as well. */
     rates.of[PSTK_BOTTLENECK_STORAGE] = full(rate, part(r->starved_ns + r->busy_ns, r));
     rates.of[PSTK_BOTTLENECK_COPY] =
         full(rate, part(s->stage_uploader.busy_ns, &s->stage_uploader));
@@ -147,7 +148,7 @@ int pstk_predict(const struct pstk_stats *stats, const struct pstk_forecast_sett
         (double)stats->stage_consumer.busy_ns + (double)stats->stage_consumer.starved_ns;
     struct pstk_forecast f = {.size = size,
                               .measured = ns > 0 ? (double)stats->n_samples * 1e9 / ns : 0};
-    /* Workers that were busy and made no row show nothing of how fast they are. */
+    /* Busy workers that have made no row do not show how fast they are. */
     const int is_known = stats->bottleneck != PSTK_BOTTLENECK_UNKNOWN &&
                          (rows_made(stats) > 0 || stats->stage_workers.busy_ns == 0);
     if (is_known && f.measured > 0 && stats->n_threads > 0) {

@@ -17,7 +17,8 @@ void pstk__histogram_sum(struct pstk__counted *to, const struct pstk__histogram 
         to->n[i] += atomic_load_explicit(&from->n[i], memory_order_relaxed);
 }
 
-/* The top of the bucket that has the value of rank `rank`, from 1, of all in order. */
+/* Return the largest value of the bucket that holds the value of rank `rank`, from 1, in ascending
+ * order. */
 static uint64_t value_of(const struct pstk__counted *now, const struct pstk__counted *since,
                          uint64_t rank)
 {

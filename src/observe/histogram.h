@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * histogram: how often which value came, in a fixed number of buckets: one for each value below 8,
- * then 8 for each power of 2. So a quantile is at most 1/8 above the true one. Values from 2^41 on
- * (of nanoseconds: 36 minutes) share the last bucket. One thread adds, any thread reads.
+ * histogram: counts values in a fixed number of buckets: one for each value below 8, then 8 for
+ * each power of 2. So a quantile is at most 1/8 above the true one. Values from 2^41 on (in
+ * nanoseconds: 36 minutes) share the last bucket. One thread adds, any thread reads.
  */
 #ifndef PSTK_HISTOGRAM_H
 #define PSTK_HISTOGRAM_H
@@ -24,7 +24,7 @@ struct pstk__counted {
     uint64_t n[PSTK__BUCKETS];
 };
 
-/* The bucket of a value, and the largest value of a bucket. */
+/* Return the bucket of a value, and the largest value of a bucket. */
 static inline uint32_t pstk__bucket_of(uint64_t value)
 {
     if (value < 8)
@@ -35,7 +35,7 @@ static inline uint32_t pstk__bucket_of(uint64_t value)
 }
 uint64_t pstk__bucket_top(uint32_t bucket);
 
-/* Count a value. The histogram's own thread: load, add and store, all relaxed. */
+/* Count a value. Only the histogram's own thread calls this: load, add and store are relaxed. */
 static inline void pstk__histogram_add(struct pstk__histogram *histogram, uint64_t value)
 {
     _Atomic uint64_t *n = &histogram->n[pstk__bucket_of(value)];
@@ -48,7 +48,7 @@ static inline void pstk__histogram_add(struct pstk__histogram *histogram, uint64
 
 /* Add one thread's histogram to a sum. */
 void pstk__histogram_sum(struct pstk__counted *to, const struct pstk__histogram *from);
-/* Quantiles of what came after `since` was taken, up to `now`. */
+/* Compute the quantiles of the values counted after `since` was taken, up to `now`. */
 void pstk__counted_describe(const struct pstk__counted *now, const struct pstk__counted *since,
                             struct pstk_distribution *distribution);
 

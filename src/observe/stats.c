@@ -17,7 +17,7 @@ void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *f
     to->n_threads++;
 }
 
-/* Share of a stage's time, in [0, 1]. */
+/* Return the share of a stage's time, in [0, 1]. */
 static double share(uint64_t part, const struct pstk_stage_stats *stats)
 {
     uint64_t all = stats->busy_ns + stats->starved_ns + stats->blocked_ns;
@@ -40,17 +40,17 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
     const int timed = s->stream_used_ns + s->stream_starved_ns > 0;
     if (timed ? s->stream_starved_ns < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
         return PSTK_BOTTLENECK_CONSUMER;
-    /* A starved stream leaves its slots free, so the uploader blocks only on our own work on the
-     * device. */
+    /* A starved stream leaves its slots free, so only our own work on the device can block the
+     * uploader. */
     double copy = share(u->busy_ns + (timed ? u->blocked_ns : 0), u);
     /* Otherwise the bottleneck is the stage with the least idle time: workers that work, a reader
      * that works, a reader that waits for storage, or an uploader that copies or waits for
      * copies. */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
-    /* The consumer waits, but nothing is at work or waited for even as long as the tenth that the
-     * consumer must wait: threads that wake each other up take the time, or what ran is over. The
-     * largest of such shares would name a stage by chance. */
+    /* The consumer waits, but no stage is busy or waits for as much as the tenth of its time that
+     * the consumer must wait. Threads that wake each other up take the time, or the work is over.
+     * The largest of these shares would name a stage by chance. */
     if (copy < 0.1 && decode < 0.1 && reader < 0.1 && storage < 0.1)
         return PSTK_BOTTLENECK_UNKNOWN;
     if (copy > decode && copy > reader && copy > storage)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats: counters that one thread writes and any thread reads, and the bottleneck that follows from
+/* stats: counters that one thread writes and any thread reads, and the bottleneck computed from
  * them. */
 #ifndef PSTK_STATS_H
 #define PSTK_STATS_H
@@ -22,8 +22,8 @@ struct pstk__counters {
     _Atomic uint64_t n_misses;
     _Atomic uint64_t n_slow;      /* rows read on the slow path after the fast one failed */
     _Atomic uint64_t n_lone;      /* rows of a windowed order that no block had */
-    struct pstk__histogram times; /* ns; reader: reads; worker: runs of rows made; uploader:
-                                     batches copied; consumer: waits for a batch */
+    struct pstk__histogram times; /* ns; reader: times of reads; worker: of runs of rows made;
+                                     uploader: of batches copied; consumer: of waits for a batch */
 };
 
 static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
@@ -32,8 +32,9 @@ static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
     atomic_store_explicit(counter, old + n, memory_order_relaxed);
 }
 
-/* Count the span from begin to end into a thread's counter of time, but only what lies after
- * *since; 0 there: nothing yet. A wait that began long before still counts from then alone. */
+/* Add the span from begin to end to a thread's counter of time, but only the part after *since; 0:
+ * counting has not begun, and nothing is added. A wait that began before *since counts from *since
+ * on. */
 static inline void pstk__count_span(_Atomic uint64_t *counter, const _Atomic uint64_t *since,
                                     uint64_t begin, uint64_t end)
 {

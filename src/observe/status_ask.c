@@ -14,8 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS 500000   /* between two looks for the answer */
-#define WAKE_NS 50000000 /* the thread is woken again: it may have been woken before it slept */
+#define LOOK_NS 500000 /* interval between two looks for the answer */
+#define WAKE_NS                                                                                    \
+    50000000 /* interval at which the thread is woken again: the first wake may have come before   \
+                its sleep */
 
 static int open_status_file(const char *path, struct pstk_error *err)
 {
@@ -60,7 +62,7 @@ static int read_head(int fd, const char *path, struct pstk__status_file_head *he
     return 0;
 }
 
-/* The newest whole answer; number 0: there is none. */
+/* Read the newest whole answer; its number is 0 when there is none. */
 static void read_answer(int fd, struct pstk__status_answer *answer)
 {
     if (pstk__file_pread(fd, answer, sizeof *answer, PSTK__STATUS_FILE_ANSWER) !=
@@ -70,7 +72,7 @@ static void read_answer(int fd, struct pstk__status_answer *answer)
         answer->number = 0;
 }
 
-/* Write a question, and wait for an answer that was not there before. 1: it came. */
+/* Write a question, and wait for a new answer. Returns 1 when it came. */
 static int ask(int fd, int64_t timeout_ns, struct pstk__status_answer *answer)
 {
     const off_t at = offsetof(struct pstk__status_file_head, question);
@@ -81,7 +83,7 @@ static int ask(int fd, int64_t timeout_ns, struct pstk__status_answer *answer)
     if (page == MAP_FAILED)
         return 0;
     const uint32_t *futex = (const void *)(page + at);
-    /* Two who ask at a time differ in their numbers, so that the thread notices both. */
+    /* Two processes that ask at the same time use different numbers, so the thread notices both. */
     const uint32_t question = (uint32_t)getpid() * 2654435761u ^ (uint32_t)(begin >> 10);
     read_answer(fd, answer);
     const uint64_t before = answer->number;
@@ -122,7 +124,7 @@ static int is_foreign(const struct pstk__process *process)
     return process->pid_namespace != self.pid_namespace || strcmp(process->host, self.host) != 0;
 }
 
-/* Copy a struct that begins with its size, as far as both sides have it. */
+/* Copy a struct that begins with its size, as far as both versions have its members. */
 static void copy_sized(void *to, const void *from, uint32_t n)
 {
     uint32_t size;

@@ -22,19 +22,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The thread wakes by itself now and then: to end when its file is gone, and because a file that
- * was cut cannot wake it any more, not even for close. */
+/* The thread wakes by itself now and then, to end when its file is gone. After the file was cut
+ * nobody can wake the thread, not even close. */
 #define SLEEP_NS 5000000000
 
 struct pstk__status_file {
-    struct pstk__status_file_config config; /* without its texts */
+    struct pstk__status_file_config config; /* path and data_set are not kept */
     char *path;                             /* owned */
     int fd;
-    uint32_t *futex; /* head.question, in a read-only mapping of the file, owned; never looked at */
-    struct stat file; /* to know it again */
+    uint32_t *futex;  /* head.question, in a read-only mapping of the file, owned; passed to the
+                         futex call, never read */
+    struct stat file; /* identifies the file later */
     pthread_t thread;
-    int running;        /* the thread was started and not joined */
-    _Atomic int ending; /* relaxed: the question's new number is what wakes the thread */
+    int running;        /* 1: the thread was started and not joined */
+    _Atomic int ending; /* relaxed, because the question's new number wakes the thread */
     struct pstk__status_answer answer;
 };
 
@@ -47,8 +48,8 @@ uint32_t pstk__status_file_head_crc(const struct pstk__status_file_head *head)
 uint32_t pstk__status_answer_crc(const struct pstk__status_answer *answer)
 {
     const size_t first = offsetof(struct pstk__status_answer, reserved);
-    /* The number is in it, so that an answer which is half the next one is refused even if nothing
-     * but the number has changed. */
+    /* The checksum covers the number. So an answer that is half overwritten by the next one is
+     * refused, even if only the number has changed. */
     return pstk__crc32c(pstk__crc32c(0, &answer->number, sizeof answer->number),
                         (const char *)answer + first, sizeof *answer - first);
 }
@@ -75,7 +76,7 @@ static uint64_t realtime_ns(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Write the next answer. 0, or a negative errno. */
+/* Write the next answer. Returns 0, or a negative errno. */
 static int answer(struct pstk__status_file *status)
 {
     struct pstk__status_answer *answer = &status->answer;
@@ -94,7 +95,7 @@ static int answer(struct pstk__status_file *status)
     return n == (ssize_t)sizeof *answer ? 0 : n < 0 ? -errno : -EIO;
 }
 
-/* 1: the file is no longer at any path. */
+/* Return 1 when the file no longer has a path. */
 static int is_gone(const struct pstk__status_file *status)
 {
     struct stat now;
@@ -116,14 +117,14 @@ static void *serve(void *argument)
         answered = question;
         const int r = pstk__status_file_wait(status->futex, question, SLEEP_NS);
         if (r == -ETIMEDOUT ? is_gone(status) : r < 0 && r != -EAGAIN && r != -EINTR)
-            break; /* the file was cut (EFAULT), or this machine has no such futex */
+            break; /* the file was cut (EFAULT), or this machine lacks such futexes */
     }
     return NULL;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Copy the end of a path, after "..." if that is not all of it. */
+/* Copy the end of a path; begin with "..." when the start is cut off. */
 static void copy_end(char *to, size_t size, const char *path)
 {
     const size_t n = strlen(path);
@@ -153,8 +154,7 @@ static int write_head(const struct pstk__status_file *status,
     return n == (ssize_t)sizeof page ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
-/* 1: at `path` lies a status file, also one that was never finished, so that another may take its
- * place. */
+/* Return 1 when `path` is a status file, even an unfinished one, that a new one may replace. */
 static int may_replace(const char *path)
 {
     struct pstk__status_file_head head = {.version = 0};
@@ -187,12 +187,13 @@ static int create(struct pstk__status_file *status, struct pstk_error *err)
     return 0;
 }
 
-/* Write the file and map it. 0, or a negative errno. */
+/* Write the file and map it. Returns 0, or a negative errno. */
 static int fill(struct pstk__status_file *status, const struct pstk__status_file_config *config)
 {
     if (fstat(status->fd, &status->file) != 0)
         return -errno;
-    char *whole = realpath(status->path, NULL); /* close may come in another folder */
+    char *whole =
+        realpath(status->path, NULL); /* close may run after the working directory has changed */
     if (whole) {
         free(status->path);
         status->path = whole;
@@ -207,7 +208,8 @@ static int fill(struct pstk__status_file *status, const struct pstk__status_file
     return 0;
 }
 
-/* Start the thread, with all signals blocked: they are the program's. 0, or a negative errno. */
+/* Start the thread, with all signals blocked, because signals belong to the program. Returns 0, or
+ * a negative errno. */
 static int start(struct pstk__status_file *status)
 {
     sigset_t all, before;
@@ -249,14 +251,14 @@ int pstk__status_file_open(struct pstk__status_file **out,
     return 0;
 }
 
-/* End the thread. A question that is not one wakes it; where it cannot be written, to a file that
- * was cut on a disk that is full, the thread wakes by itself. */
+/* End the thread. A changed question that asks nothing wakes it. If that cannot be written (the
+ * file was cut, and the disk is full), the thread wakes by itself. */
 static void stop(struct pstk__status_file *status)
 {
     const uint64_t at = offsetof(struct pstk__status_file_head, question);
     uint32_t question = 0;
     atomic_store_explicit(&status->ending, 1, memory_order_relaxed);
-    /* Of a file that was cut it reads nothing. */
+    /* This reads nothing from a file that was cut. */
     pstk__file_pread(status->fd, &question, sizeof question, at);
     question++;
     if (pwrite(status->fd, &question, sizeof question, (off_t)at) == (ssize_t)sizeof question)

@@ -24,33 +24,33 @@
 
 #include <penstock/diagnostics.h>
 
-#define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with its 0 */
+#define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with the final 0 */
 #define PSTK__STATUS_FILE_VERSION 2u
-#define PSTK__STATUS_FILE_SIZE 4096u    /* of the file */
-#define PSTK__STATUS_FILE_ANSWER 1024u  /* where the answer begins */
-#define PSTK__STATUS_FILE_STATS 1024u   /* room for struct pstk_stats in an answer, */
-#define PSTK__STATUS_FILE_METRICS 1984u /* and for struct pstk_metrics */
+#define PSTK__STATUS_FILE_SIZE 4096u    /* bytes of the file */
+#define PSTK__STATUS_FILE_ANSWER 1024u  /* offset of the answer, bytes */
+#define PSTK__STATUS_FILE_STATS 1024u   /* bytes for struct pstk_stats in an answer */
+#define PSTK__STATUS_FILE_METRICS 1984u /* bytes for struct pstk_metrics in an answer */
 
 /* The head of the file, which names the loader that owns it. */
 struct pstk__status_file_head {
     char magic[8];
-    uint32_t version;  /* of the layout */
-    uint32_t question; /* the futex: the number of the newest question; not in the checksum */
-    uint32_t crc;      /* CRC32C of all that follows in this struct */
+    uint32_t version;  /* version of the layout */
+    uint32_t question; /* the futex: number of the newest question; not part of the checksum */
+    uint32_t crc;      /* CRC32C of the rest of this struct */
     uint32_t rank, world, device;
     int32_t device_index;
-    uint32_t reserved; /* 0 */
+    uint32_t reserved; /* always 0 */
     uint64_t opened_ns, n_samples;
     struct pstk__process process;
     char path[512];
 };
 
 /* The loader's statistics at one moment. The sizes say which members the writer has; a reader takes
- * only those that it also has. */
+ * only members that it also has. */
 struct pstk__status_answer {
-    uint64_t number;   /* from 1 */
-    uint32_t crc;      /* CRC32C of all that follows in this struct */
-    uint32_t reserved; /* 0 */
+    uint64_t number;   /* number of the answer, from 1 */
+    uint32_t crc;      /* CRC32C of the rest of this struct */
+    uint32_t reserved; /* always 0 */
     uint64_t answered_ns, epoch, position;
     uint32_t stats_size, metrics_size;
     unsigned char stats[PSTK__STATUS_FILE_STATS];
@@ -67,12 +67,12 @@ _Static_assert(sizeof(struct pstk_metrics) <= PSTK__STATUS_FILE_METRICS, "metric
 
 /* Settings of a status file: the loader that it describes. */
 struct pstk__status_file_config {
-    const char *path;     /* of the file */
-    const char *data_set; /* copies the end of it */
+    const char *path;     /* path of the status file */
+    const char *data_set; /* the file holds a copy of the end of this text */
     uint32_t rank, world, device;
     int32_t device_index;
     uint64_t n_samples;
-    /* Measure now; on the status file's thread. */
+    /* Measure now; called on the status file's thread. */
     void (*measure)(void *user, struct pstk_stats *stats, struct pstk_metrics *metrics,
                     uint64_t *epoch, uint64_t *position);
     void *user;
@@ -80,20 +80,19 @@ struct pstk__status_file_config {
 
 struct pstk__status_file;
 
-/* Make the file, in place of the status file of a process that has ended, and start the thread.
- * Refuses a path where something else lies. err->native: what the system refused; 0: nothing.
- * Returns owned.
- */
+/* Create the file and start the thread; replaces the status file of a process that has ended.
+ * Refuses a path where something else lies. err->native: errno of a refusal by the system, else 0.
+ * Returns owned. */
 int pstk__status_file_open(struct pstk__status_file **out,
                            const struct pstk__status_file_config *config, struct pstk_error *err);
-/* End the thread; remove the file, if it is still ours. NULL is fine. */
+/* End the thread; remove the file, if it is still this one's. NULL is fine. */
 void pstk__status_file_close(struct pstk__status_file *status);
 
-/* CRC32C of a head, or of an answer. */
+/* Return the CRC32C of a head, or of an answer. */
 uint32_t pstk__status_file_head_crc(const struct pstk__status_file_head *head);
 uint32_t pstk__status_answer_crc(const struct pstk__status_answer *answer);
-/* Wait until the number at a futex is not `question` any more, or somebody wakes it, or the time is
- * up. -EFAULT: the file was cut. */
+/* Wait until the number at a futex differs from `question`, somebody wakes it, or the time is up.
+ * -EFAULT: the file was cut. */
 int pstk__status_file_wait(const uint32_t *futex, uint32_t question, int64_t timeout_ns);
 void pstk__status_file_wake(const uint32_t *futex);
 

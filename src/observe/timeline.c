@@ -10,7 +10,8 @@
 static int ring_open(struct pstk__ring *ring, uint64_t n_events)
 {
     ring->mask = n_events - 1;
-    ring->marks = calloc(n_events, sizeof *ring->marks); /* pages are touched as events come */
+    ring->marks =
+        calloc(n_events, sizeof *ring->marks); /* the kernel provides pages as events are written */
     return ring->marks ? 0 : PSTK_ENOMEM;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a timeline: Chrome's Trace Event Format, JSON, which Perfetto opens. */
+/* Write a timeline as a file: Chrome's Trace Event Format, JSON, which Perfetto opens. */
 #include "observe/timeline.h"
 
 #include "base/error.h"
@@ -14,14 +14,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Numbers of threads begin above those that Linux has (2^22), so that they differ from all real
- * threads of a trace of another tool. */
+/* Thread numbers begin above Linux's largest (2^22), so that they differ from all real threads in
+ * another tool's trace. */
 #define FIRST_TID 5000000u
 
 #define BUFFER_SIZE 16384u
 #define LINE_MAX_SIZE 512u
 
-/* Events that overlap others of their thread are pairs of "b" and "e", each with a track. */
+/* Events that may overlap others of their thread are written as pairs of "b" and "e", each pair on
+ * a track of its own. */
 static const struct {
     const char *name;
     int overlaps;
@@ -34,9 +35,9 @@ static const struct {
 
 struct output {
     int fd;
-    int native; /* errno of the write that failed; 0: none did */
+    int native; /* errno of the write that failed; 0: no write failed */
     uint32_t n_used, pid;
-    int more; /* 1: a comma comes before the next event */
+    int more; /* 1: a comma precedes the next event */
     char buffer[BUFFER_SIZE];
 };
 
@@ -53,7 +54,7 @@ static void flush(struct output *output)
     output->n_used = 0;
 }
 
-/* At most LINE_MAX_SIZE bytes. */
+/* Write formatted text of at most LINE_MAX_SIZE bytes. */
 __attribute__((format(printf, 2, 3))) static void put(struct output *output, const char *fmt, ...)
 {
     va_list arguments;
@@ -73,7 +74,7 @@ static const char *separator(struct output *output)
     return text;
 }
 
-/* Write the members that all events of a thread share, with the time in microseconds, to three
+/* Write the members that all events of a thread share; the time is in microseconds, to three
  * decimals. */
 static void put_event(struct output *output, const char *name, char phase, uint32_t tid,
                       uint64_t at_ns)
@@ -97,7 +98,7 @@ static void put_args(struct output *output, const struct pstk__event *event)
     put(output, "}");
 }
 
-/* id: of the pair, among all of the file. */
+/* Write a pair of events; id: number of the pair, unique in the file. */
 static void put_pair(struct output *output, const struct pstk__event *event, uint32_t tid,
                      uint64_t id, uint64_t opened_ns)
 {
@@ -163,7 +164,7 @@ static uint64_t count_events(const struct pstk__timeline *timeline)
     return n;
 }
 
-/* With file_lock. */
+/* Write the file. The caller holds file_lock. */
 static int write_file(struct pstk__timeline *timeline, const char *path, struct pstk_error *err)
 {
     struct output output = {.pid = (uint32_t)getpid()};

@@ -18,7 +18,8 @@ struct pstk__trace *pstk__trace_ref(struct pstk__trace *trace)
     return trace;
 }
 
-/* Release: what this thread wrote comes before the free; acquire: so does what the others wrote. */
+/* Release: this thread's writes happen before the free. Acquire: so do the other threads' writes.
+ */
 void pstk__trace_unref(struct pstk__trace *trace)
 {
     if (!trace || atomic_fetch_sub_explicit(&trace->n_refs, 1, memory_order_acq_rel) > 1)
