@@ -9,7 +9,8 @@
 
 #define MAX_CPUS (1 << 20)
 
-/* Return the number of cores that a process may use, 0 when it cannot be read. 0: this process. */
+/* Return the number of cores that a process may use, 0 when it cannot be read. process 0: this
+ * process. */
 static uint64_t cores_of(pid_t process)
 {
     for (int n = 1024; n <= MAX_CPUS; n *= 2) {
@@ -20,13 +21,13 @@ static uint64_t cores_of(pid_t process)
         const int failed = sched_getaffinity(process, size, set) < 0 ? errno : 0;
         const int count = failed ? 0 : CPU_COUNT_S(size, set);
         CPU_FREE(set);
-        if (failed != EINVAL) /* EINVAL: the kernel's mask is longer */
+        if (failed != EINVAL) /* EINVAL: the kernel's mask has more bits */
             return (uint64_t)count;
     }
     return 0;
 }
 
-/* Return the number of cores that all processes of this machine have together. */
+/* Return the number of cores that all processes of this machine may use together. */
 static uint64_t cores_of_all(const char *root)
 {
     const uint64_t n = pstk__cgroup_cores(root);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound: whether a launcher gave this process cores of its own, which must not be divided again. */
+/* bound: finds out whether a launcher gave this process cores of its own, which must not be divided
+ * again. */
 #ifndef PSTK_BOUND_H
 #define PSTK_BOUND_H
 

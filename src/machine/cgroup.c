@@ -158,10 +158,10 @@ static double left_v1(const char *dir)
     return left_of(memory_v1(dir), number_in(dir, "memory.usage_in_bytes"), stat_in(dir, cached));
 }
 
-/* Find the lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
- * container without a cgroup namespace, /proc names a path of the host that does not exist here.
- * The container's own limits are then at the root, which is always read. is_nearest: find that of
- * the nearest cgroup that has one. Cuts up `path`. */
+/* Find the lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one.
+ * is_nearest: find the limit of the nearest cgroup that has one. In a container without a cgroup
+ * namespace, /proc names a path of the host that does not exist here. The container's own limits
+ * are then at the root, which is always read. Cuts up `path`. */
 static double find_on_path(const char *mount, char *path, limit_fn limit, int is_nearest)
 {
     double lowest = -1;
@@ -196,9 +196,9 @@ static int has_word(const char *list, const char *word)
 
 /* One limit to look up: its controller, and how each version reports it. */
 struct question {
-    const char *controller; /* of version 1 */
+    const char *controller; /* name of the controller in version 1 */
     limit_fn v1, v2;
-    int is_nearest; /* 1: the nearest cgroup decides, not the lowest limit: of a set of cores */
+    int is_nearest; /* 1: the nearest cgroup decides, as for a set of cores, not the lowest limit */
 };
 
 /* Find the limit under one mount point, root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
@@ -227,8 +227,8 @@ static double limit_of_line(const char *root, char *line, const struct question 
                      limit_at(root, "unified", path, question->v2, question->is_nearest));
     if (!has_word(controllers, question->controller))
         return -1;
-    /* Version 1 is mounted under the names of all its controllers ("cpu,cpuacct"), with a link for
-     * each. */
+    /* Version 1 is mounted under the names of all its controllers ("cpu,cpuacct"), with a link
+     * named after each. */
     return lower(limit_at(root, question->controller, path, question->v1, question->is_nearest),
                  limit_at(root, controllers, path, question->v1, question->is_nearest));
 }
@@ -264,7 +264,7 @@ uint64_t pstk__cgroup_cores(const char *root)
     return cores > 0 ? (uint64_t)cores : 0;
 }
 
-/* The machine's memory in bytes, from the kernel, else from the C library. */
+/* Return the machine's memory in bytes, from the kernel, else from the C library. */
 static uint64_t machine_memory(const char *root)
 {
     char path[PATH_SIZE], line[128];

@@ -9,16 +9,16 @@
 
 #include <stdint.h>
 
-/* CPU quota in cores, quota / period. 0 = no quota. */
+/* Return the CPU quota in cores, quota / period. 0: no quota. */
 double pstk__cgroup_cpus(const char *root);
-/* Number of cores that the groups' sets of processors have. 0 = no set is known. */
+/* Return the number of cores in the groups' sets of processors. 0: no set is known. */
 uint64_t pstk__cgroup_cores(const char *root);
-/* Memory that this process may use, in bytes: the machine's, or the limit if lower. 0 when neither
- * is known. */
+/* Return the memory that this process may use, in bytes: the machine's, or the limit if it is
+ * lower. 0: neither is known. */
 uint64_t pstk__cgroup_memory(const char *root);
 /* Find the limit beyond which the kernel kills a process of the group (memory.max), and the bytes
- * that are left below it: file pages of the cache, which it would drop first, count as left. In a
- * hierarchy each is the lowest. *limit is 0 when there is none. */
+ * left below it. File pages of the cache, which the kernel would drop first, count as left. In a
+ * hierarchy each number is the lowest of all groups. *limit is 0 when there is none. */
 void pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left);
 
 #endif

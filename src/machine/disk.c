@@ -6,7 +6,7 @@
 
 #define PATH_SIZE 4096 /* bytes; a longer path counts as missing */
 
-/* Read "0" or "1"; -1: there is no such file, or it holds something else. */
+/* Read "0" or "1"; -1: the file does not exist, or holds something else. */
 static int32_t read_flag(const char *path)
 {
     FILE *stream = fopen(path, "re");
@@ -19,7 +19,7 @@ static int32_t read_flag(const char *path)
 
 int32_t pstk__disk_rotational(const char *root, unsigned device_major, unsigned device_minor)
 {
-    /* A partition has no queue; the link sys/dev/block/M:N leads into the folder of its disk. */
+    /* A partition has no queue; the link sys/dev/block/M:N leads into its disk's folder. */
     static const char *const files[] = {"queue/rotational", "../queue/rotational"};
     int32_t flag = -1;
     for (size_t i = 0; flag < 0 && i < sizeof files / sizeof *files; i++) {

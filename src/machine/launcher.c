@@ -13,8 +13,9 @@
 #define MAX_DIGITS 9
 #define QUOTED 200 /* bytes of a variable's text that a message quotes */
 
-/* From the innermost level to the outermost one: a launcher that another one started is nearer to
- * this process, and counts. Level 0 has the process groups of pstk_rank_query.known. */
+/* Launchers from the innermost level to the outermost one. A launcher that another one started is
+ * nearer to this process, so its ranks count. Level 0 has the process groups of
+ * pstk_rank_query.known. */
 const struct pstk__launcher pstk__launchers[PSTK__N_LAUNCHERS] = {
     [PSTK__TORCHRUN] = {"torchrun", 1, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
                         NULL},
@@ -55,7 +56,7 @@ const char *pstk__launcher_variable(const struct pstk__search *search, const cha
     return NULL;
 }
 
-/* Return the text of a variable; "" where it is not set, or has no name. */
+/* Return the text of a variable; "" when it is not set, or has no name. */
 static const char *text_of(const struct pstk__search *search, const char *name)
 {
     const char *text = name ? pstk__launcher_variable(search, name) : NULL;
@@ -114,9 +115,9 @@ static int has_terminal(const struct pstk__search *search)
     return 1;
 }
 
-/* Return 1 in a user's shell in an allocation: its programs are not tasks of the allocation. The
- * job's name alone does not say so: tasks that srun starts from such a shell, or `srun bash -c`,
- * have the same name. Negative after a message. */
+/* Return 1 in a user's shell in an allocation: programs started there are not tasks of the
+ * allocation. The job's name alone does not show this: tasks that srun starts from such a shell, or
+ * by `srun bash -c`, have the same name. Returns a negative number after a message. */
 static int is_shell(const struct pstk__search *search)
 {
     const char *name = text_of(search, "SLURM_JOB_NAME");
@@ -138,12 +139,12 @@ static int step_number(const char **text, uint64_t *out)
     return 1;
 }
 
-/* Find this node's number of tasks in SLURM_STEP_TASKS_PER_NODE, such as "8(x2),4"; 1 where it does
- * not say. */
+/* Find this node's number of tasks in SLURM_STEP_TASKS_PER_NODE, such as "8(x2),4"; 1 when the
+ * variable does not give it. */
 static int tasks_of_node(const struct pstk__search *search, uint32_t *out)
 {
     uint32_t node = 0;
-    uint64_t first = 0; /* node of the entry that is read */
+    uint64_t first = 0; /* first node of the entry */
     *out = 1;
     if (pstk__launcher_number(search, "SLURM_NODEID", &node) < 0)
         return -1;
@@ -163,7 +164,7 @@ static int tasks_of_node(const struct pstk__search *search, uint32_t *out)
             *out = (uint32_t)n_tasks;
             return 0;
         }
-        first += ok ? n_nodes : 0; /* other text is left out */
+        first += ok ? n_nodes : 0; /* other text is skipped */
         text += strcspn(text, ",");
         text += *text == ',';
     }
@@ -177,7 +178,7 @@ int pstk__launcher_is_absent(const struct pstk__search *search, int source)
     return source == PSTK__SRUN ? is_shell(search) : 0;
 }
 
-/* Read the index of an indexed Job of Kubernetes, whose number of pods is given. */
+/* Read the index of an indexed Job of Kubernetes, whose number of pods is known. */
 static int of_pods(const struct pstk__search *search, struct pstk__said *said)
 {
     said->world = search->query.n_indexed;
@@ -232,7 +233,7 @@ int pstk__launcher_get_half(const struct pstk__search *search, int source, struc
         return -1;
     if (has_rank == has_world)
         return 0;
-    if (source == PSTK__SRUN && rank == 0) /* a batch script has SLURM_PROCID=0 all alone */
+    if (source == PSTK__SRUN && rank == 0) /* SLURM_PROCID=0 alone also stands in a batch script */
         return 0;
     *half = has_rank ? (struct pstk__half){launcher->rank, launcher->world, rank}
                      : (struct pstk__half){launcher->world, launcher->rank, world};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launcher: what the variables of each launcher say of this process. Which launcher counts, if
- * there are several, is the subject of ranks.c, the only caller.
+ * launcher: reads the variables by which each launcher describes this process. ranks.c, the only
+ * caller, decides which launcher counts when several set variables.
  */
 #ifndef PSTK_LAUNCHER_H
 #define PSTK_LAUNCHER_H
@@ -22,60 +22,61 @@ enum pstk__source {
 };
 #define PSTK__LAUNCHER_LEVELS 4
 
-/* A launcher, and its variables; NULL for one that it does not have. */
+/* A launcher, and its variables; NULL for a variable that it does not have. */
 struct pstk__launcher {
     const char *name;
-    int level; /* 1: the innermost, to PSTK__LAUNCHER_LEVELS */
+    int level; /* level, from 1, the innermost, to PSTK__LAUNCHER_LEVELS */
     const char *rank, *world, *local_rank, *local_world;
-    const char *needed; /* must be set, too, because the others are common words */
+    const char *needed; /* variable that must be set, too, because the others are common words */
 };
 
 extern const struct pstk__launcher pstk__launchers[PSTK__N_LAUNCHERS];
 
-/* One search: a query without NULL in its words, whose `known` is not used, but the array here. */
+/* One search. The query's words are never NULL; `known` here replaces the query's. */
 struct pstk__search {
     struct pstk_rank_query query;
     struct pstk_known_ranks known[PSTK_MAX_KNOWN_RANKS];
-    struct pstk_error *err; /* NULL: nobody asks what is wrong */
+    struct pstk_error *err; /* NULL: the caller wants no message */
 };
 
 /* The ranks that one launcher or library reports. */
 struct pstk__said {
     const char *name;
-    int source;      /* enum pstk__source, or PSTK__N_LAUNCHERS: a library */
-    int from_parent; /* 1: its processes have the cores of the process that started them */
+    int source;      /* enum pstk__source, or PSTK__N_LAUNCHERS for a library */
+    int from_parent; /* 1: its processes have the cores of their parent process */
     uint32_t rank, world;
-    uint32_t local_rank, local_world; /* local_world: 0 where it says nothing of this machine */
+    uint32_t local_rank,
+        local_world; /* local_world: 0 when the launcher does not report local numbers */
 };
 
-/* One variable of two. */
+/* One of a launcher's two variables, without the other. */
 struct pstk__half {
-    const char *name, *missing; /* missing: NULL where no variable has the size */
+    const char *name, *missing; /* missing: NULL when no variable has the size */
     uint32_t value;
 };
 
-/* Write a message, which begins with the option of the query. Returns -1. */
+/* Write a message that begins with the query's option. Returns -1. */
 __attribute__((format(printf, 2, 3))) int pstk__launcher_fail(const struct pstk__search *search,
                                                               const char *format, ...);
 /* Return the text of a variable; NULL: it is not set. */
 const char *pstk__launcher_variable(const struct pstk__search *search, const char *name);
 
-/* These return 1; 0: it is not so, or not set; -1 after a message. */
+/* The functions below return 1 for yes or found, 0 for no or not set, and -1 after a message. */
 
-/* Read a variable with a number; one without a name, or with an empty text, is not set. */
+/* Read a number from a variable; a variable without a name, or with an empty text, is not set. */
 int pstk__launcher_number(const struct pstk__search *search, const char *name, uint32_t *out);
-/* Return 1 when the variables are not this launcher's, or not meant for this process. */
+/* Return 1 when the variables are not from this launcher, or not meant for this process. */
 int pstk__launcher_is_absent(const struct pstk__search *search, int source);
-/* Read what a launcher set, if it set both rank and size. */
+/* Read the ranks that a launcher set, if it set both rank and size. */
 int pstk__launcher_get(const struct pstk__search *search, int source, struct pstk__said *said);
-/* Find the variable that is set where a launcher set one of its two. */
+/* Find the one variable that is set when a launcher set only one of its two. */
 int pstk__launcher_get_half(const struct pstk__search *search, int source, struct pstk__half *half);
-/* Return 1 in a SLURM batch script that has several tasks, but started this process directly and
- * not with srun. */
+/* Return 1 in a SLURM batch script that has several tasks, but started this process directly
+ * instead of by srun. */
 int pstk__launcher_is_unstarted(const struct pstk__search *search, uint32_t *rank,
                                 uint32_t *n_tasks);
-/* Read a rank and the number of ranks, of which `most` are meant if only the rank is set, or at
- * least as many as the rank shows. Returns 0, or -1 after a message. */
+/* Read a rank and the number of ranks. If only the rank is set, the number is `most`, or the least
+ * that the rank allows if that is more. Returns 0, or -1 after a message. */
 int pstk__launcher_world(const struct pstk__search *search, const char *rank_name,
                          const char *world_name, uint32_t most, uint32_t *rank, uint32_t *world);
 

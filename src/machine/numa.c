@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HUGE_PAGE ((size_t)2 << 20) /* of x86-64 and of most aarch64 */
-#define WORKERS_FIRST 4u            /* workers of a node that come before a core for its reader */
+#define HUGE_PAGE ((size_t)2 << 20) /* huge page of x86-64 and of most aarch64, bytes */
+#define WORKERS_FIRST 4u /* workers that a node keeps before it leaves a core to its reader */
 
 /* One hardware thread that this process may use. */
 struct hw_thread {
@@ -19,30 +19,32 @@ struct hw_thread {
     hwloc_obj_t memory; /* the NUMA node nearest to it */
     uint32_t core;      /* index among the allowed cores, sorted by node */
     uint32_t thread;    /* index among the hardware threads of that core */
-    uint32_t node;      /* index among the nodes of the plan; set only for those of the plan */
-    uint32_t is_left;   /* 1: its core is left to a reader or the uploader; no worker is counted */
+    uint32_t node;      /* index among the nodes of the plan; set only for threads of the plan */
+    uint32_t is_left;   /* 1: its core is left to a reader or the uploader; no worker is counted for
+                           it */
 };
 
 struct node {
     hwloc_obj_t memory;
-    hwloc_cpuset_t cpus; /* owned; planned threads of the node; of a node that only has a device,
-                            the allowed ones */
+    hwloc_cpuset_t cpus; /* owned; the node's planned threads; for a node that only has a device,
+                            its allowed threads */
 };
 
 struct pstk__numa {
-    hwloc_topology_t topology; /* owned; NULL until made */
+    hwloc_topology_t topology; /* owned; NULL until loaded */
     int is_this_machine;       /* 0: threads are not pinned, memory is not bound */
     int pin;
     uint32_t n_cores;  /* cores in the affinity mask */
     uint32_t n_usable; /* cores that local rank and quota leave to this process */
-    uint32_t n_left;   /* of those, cores that the automatic number of workers leaves */
+    uint32_t n_left;   /* cores, of n_usable, that the automatic number of workers leaves to readers
+                          and the uploader */
     uint32_t n_workers;
     uint32_t n_nodes; /* nodes with workers */
-    uint32_t n_known; /* >= n_nodes: the others only have a device */
+    uint32_t n_known; /* all nodes, >= n_nodes: the others only have a device */
     uint32_t n_hw_threads;
     hwloc_cpuset_t allowed;       /* owned; the hardware threads in the affinity mask */
     struct hw_thread *hw_threads; /* owned; sorted by is_left, thread, core: the workers' cores,
-                             their second threads, then the cores that are left */
+                                     their second threads, then the cores left to others */
     struct hw_thread **worker_hw_threads; /* owned; [n_workers], into hw_threads */
     struct node nodes[PSTK__MAX_NODES];
 };
@@ -52,10 +54,10 @@ static int is_file(const char *path)
     return access(path, R_OK) == 0;
 }
 
-/* Keep PCI devices only: for the devices of OpenCL and NVML hwloc would start those libraries. Let
- * the kernel list them: hwloc's libpciaccess component adds names, leaks memory with each topology,
- * is not safe when two threads load one, and may print. Where it is not installed, excluding it
- * fails, which does no harm. */
+/* Keep PCI devices only: for the devices of OpenCL and NVML hwloc would start these libraries. Let
+ * the kernel list the devices: hwloc's libpciaccess component adds names, leaks memory with each
+ * topology, is not safe when two threads load one, and may print. On a machine without this
+ * component, excluding it fails, which does no harm. */
 static int keep_pci_devices(hwloc_topology_t topology)
 {
     (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
@@ -117,10 +119,10 @@ static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
     return cpus;
 }
 
-/* Find the node that has the fewest processors around this one (OS index): a node of its own before
- * one that all share (slow, far memory). Among equals the first, which in hwloc is the ordinary
- * memory. Processors that a container is denied count too: their numbers show which node belongs to
- * whom. */
+/* Find the node that has the fewest processors around this one (OS index): a node of its own rather
+ * than one that all share (slow, far memory). Among equals take the first, which in hwloc is the
+ * ordinary memory. Processors that a container is denied count too: their numbers show which node
+ * belongs to which processors. */
 static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
 {
     hwloc_obj_t best = NULL, node = NULL;
@@ -154,7 +156,7 @@ static int compare_by_thread(const void *a, const void *b)
     return x->core < y->core ? -1 : x->core > y->core;
 }
 
-/* Return the core of a hardware thread, or the thread itself where hwloc sees no cores. */
+/* Return the core of a hardware thread, or the thread itself when hwloc sees no cores. */
 static hwloc_obj_t core_of(hwloc_topology_t topology, hwloc_obj_t pu)
 {
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
@@ -205,8 +207,8 @@ struct span {
     uint32_t first, end;
 };
 
-/* Part `i` of `parts` of a span. Never empty: where there are more parts than cores, parts share
- * cores. */
+/* Return part `i` of `parts` of a span. It is never empty: when there are more parts than cores,
+ * parts share cores. */
 static struct span part_of(struct span span, uint32_t i, uint32_t parts)
 {
     uint64_t n = span.end - span.first;
@@ -236,8 +238,8 @@ static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes,
     return cores;
 }
 
-/* Return the share of one of `world` processes. Whole nodes, or a part of one node, where the
- * number of nodes and `world` divide evenly; else a part of all cores. */
+/* Return the share of one of `world` processes: whole nodes, or a part of one node, when the number
+ * of nodes and `world` divide evenly; else a part of all cores. */
 static struct span share_of(const struct pstk__numa *n, uint32_t rank, uint32_t world)
 {
     uint32_t n_nodes;
@@ -277,10 +279,10 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
     return whole ? whole : 1;
 }
 
-/* Return how many cores of the share the automatic number of workers may leave. A node's reader,
- * which feeds all its workers, waits where each core has a worker of its own; so does the uploader.
- * The first four workers of a node bring more than a core for these two. The first n_cores threads
- * are the cores, by node. */
+/* Return the number of cores of the share that the automatic number of workers may leave. A node's
+ * reader feeds all its workers. When each core has a worker of its own, the reader has to wait for
+ * a core, and so does the uploader. The first four workers of a node gain more than a core for
+ * these two would. The first n_cores threads are the cores, by node. */
 static uint32_t cores_to_spare(const struct pstk__numa *n, uint32_t n_cores)
 {
     uint32_t first = 0, on_node = 0;
@@ -291,8 +293,8 @@ static uint32_t cores_to_spare(const struct pstk__numa *n, uint32_t n_cores)
     return n->n_usable > first ? n->n_usable - first : 0;
 }
 
-/* Mark the last core of this node that is not left yet, where the first workers keep theirs.
- * Returns 1, or 0 where they do not. */
+/* Mark the node's last core that is not yet left to another thread, unless the first workers need
+ * it. Returns 1 when it marked a core, else 0. */
 static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t memory)
 {
     uint32_t last = 0, count = 0;
@@ -316,7 +318,8 @@ static void leave_to_readers(struct pstk__numa *n, uint32_t n_cores, uint32_t mo
             n->n_left += leave_core(n, n_cores, n->hw_threads[i].memory);
 }
 
-/* Leave one core to the uploader: of the device's node, or else of the last that can. */
+/* Leave one core to the uploader, on the device's node, or else on the last node that has one to
+ * spare. */
 static void leave_to_uploader(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t near_device)
 {
     uint32_t is_left = near_device && leave_core(n, n_cores, near_device);
@@ -325,10 +328,10 @@ static void leave_to_uploader(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_
     n->n_left += is_left;
 }
 
-/* Give each worker its hardware thread. Fewer workers than cores are spread evenly over cores and
- * nodes. More workers also take second threads, then share threads. A thread counts the worker for
- * its node; no worker is bound to it, because a bound worker does not make way for the reader, nor
- * for another loader that counts on the same cores. */
+/* Choose a hardware thread for each worker. Fewer workers than cores are spread evenly over cores
+ * and nodes. More workers also take second threads, then share threads. The thread decides only the
+ * worker's node. No worker is bound to its thread, because a bound worker does not make way for the
+ * reader, nor for another loader that counts on the same cores. */
 static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
 {
     n->worker_hw_threads = calloc(n->n_workers, sizeof n->worker_hw_threads[0]);
@@ -345,7 +348,7 @@ static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_err
     return 0;
 }
 
-/* Index of a node that has a worker or device, UINT32_MAX when it has neither. */
+/* Return the index of a node that has a worker or device, UINT32_MAX for any other node. */
 static uint32_t find_node(const struct pstk__numa *n, hwloc_obj_t memory)
 {
     for (uint32_t i = 0; i < n->n_known; i++)
@@ -383,8 +386,9 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
     return 0;
 }
 
-/* Check that a node is near to a set of processors: the nearest node of at least one of them. Far
- * memory is nobody's nearest, nor is a GPU's own memory where that is a node. */
+/* Return 1 when a node is near to a set of processors: the nearest node of at least one of them.
+ * Far memory is no processor's nearest node, nor is a GPU's own memory on machines that show it as
+ * a node. */
 static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
 {
     int cpu = hwloc_bitmap_first(node->complete_cpuset);
@@ -395,7 +399,7 @@ static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpu
     return 0;
 }
 
-/* 2: a node of the plan; 1: it has cores of the share; 0: neither. */
+/* Return 2 for a node of the plan, 1 for a node with cores of the share, else 0. */
 static int use_of(const struct pstk__numa *n, hwloc_obj_t memory)
 {
     if (find_node(n, memory) != UINT32_MAX)
@@ -423,8 +427,8 @@ static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t 
     return best;
 }
 
-/* Find the node by hwloc. It places a device under the object whose processors are all equally near
- * to it; that is the whole machine where the firmware reports nothing. */
+/* Find the node by hwloc, which places a device under the object whose processors are all equally
+ * near to it. That object is the whole machine when the firmware reports nothing. */
 static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
 {
     hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
@@ -457,8 +461,8 @@ static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_
     return by_sysfs ? by_sysfs : memory;
 }
 
-/* Decide how many workers there are, and which cores they leave. Returns how many cores of the
- * share remain for them. */
+/* Decide how many workers there are, and which cores they leave. Returns the number of cores of the
+ * share that remain for workers. */
 static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_config *c,
                               uint32_t n_cores)
 {
@@ -590,8 +594,8 @@ int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)
     return bind_thread(n, n->nodes[node].cpus);
 }
 
-/* Map memory that begins at a huge page where one fits. It maps more than that, and unmaps the
- * excess at once. */
+/* Map memory that begins at a huge page when it is large enough for one. Maps more than that, and
+ * unmaps the excess at once. */
 static void *map_aligned(size_t size)
 {
     const size_t extra = size < HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE ? 0 : HUGE_PAGE;
@@ -616,8 +620,9 @@ void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *boun
         return NULL;
     if (!n->is_this_machine || hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_NUMANODE) < 2)
         return p;
-    /* Bind before the first touch, so that no page has to move. Not strictly: when the node is
-     * full, the next one gives memory; a strict binding would call the out-of-memory killer. */
+    /* Bind before the first touch, so that no page has to move. The binding is not strict: when the
+     * node is full, the next one gives memory, whereas a strict binding would call the
+     * out-of-memory killer. */
     int r = hwloc_set_area_membind(n->topology, p, size, n->nodes[node].memory->nodeset,
                                    HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET);
     if (r < 0 && bound)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * numa: which cores and nodes this process may use, and memory near them. The only user of hwloc.
- * It respects the affinity mask, the cgroup CPU quota, and local rank and local world: these divide
- * the cores in order, whole nodes first where they divide evenly. It also works on synthetic and
- * XML topologies: threads are then planned but not pinned, and memory is not bound.
+ * numa: finds the cores and nodes that this process may use, and maps memory near them. The only
+ * user of hwloc. It respects the affinity mask, the cgroup CPU quota, and local rank and local
+ * world. These two divide the cores in order, whole nodes first when they divide evenly. Synthetic
+ * and XML topologies work as well: threads are then planned but not pinned, and memory is not
+ * bound.
  */
 #ifndef PSTK_NUMA_H
 #define PSTK_NUMA_H
@@ -20,17 +21,17 @@ struct pstk__numa; /* opaque: the loaded topology and its plan */
 struct pstk__numa_config {
     const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
     uint32_t local_rank, local_world; /* local_world is at least 1 */
-    uint32_t n_workers;               /* wanted; 0: automatic, see pstk__numa_n_workers */
-    uint32_t n_more;                  /* automatic: so many more, */
-    uint32_t n_times;                 /* and so many more for each usable core */
-    /* PCI address of the device that an uploader feeds, "" where it is unknown; NULL: none */
+    uint32_t n_workers;               /* number wanted; 0: automatic, see pstk__numa_n_workers */
+    uint32_t n_more;                  /* automatic: workers added to the number of cores */
+    uint32_t n_times;                 /* automatic: workers added for each usable core */
+    /* PCI address of the device that an uploader feeds, "" when it is unknown; NULL: none */
     const char *bus_id;
     int pin; /* 1: bind threads to the cores of their node */
-    /* 1: load PCI devices too, for pstk__numa_pci_node. A topology from a file needs it, because
-     * nothing else lists its devices. For this machine it costs a read of each device's
+    /* 1: load PCI devices too, for pstk__numa_pci_node. A topology from a file needs this, because
+     * nothing else lists its devices. On this machine it costs a read of each device's
      * configuration space (1 to 2 ms each in a virtual machine); without it sysfs is read, for one
-     * device. Only corrections made through hwloc's environment (HWLOC_PCI_LOCALITY) need it
-     * here. */
+     * device. Only corrections made through hwloc's environment (HWLOC_PCI_LOCALITY) need it here.
+     */
     int with_pci;
 };
 
@@ -38,28 +39,29 @@ struct pstk__numa_config {
 int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
                     struct pstk_error *err);
 void pstk__numa_close(struct pstk__numa *n);
-/* The plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (< nodes in use). The
- * automatic number of workers is that of the usable cores, less one for the reader of each node and
- * one for the uploader, where 4 workers of that node remain. Hardware threads of one core count
- * once. */
+/* Return a number of the plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (<
+ * nodes in use). The automatic number of workers is the number of usable cores, less one for the
+ * reader of each node and one for the uploader, if 4 workers of that node remain. Hardware threads
+ * of one core count once. */
 uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
-/* OS index of the hardware thread that is counted for a worker, for tests: no thread is bound to
- * it. Those of cores left to the reader or uploader are counted for none. */
+/* Return the OS index of the hardware thread that is counted for a worker; for tests, because no
+ * worker is bound to it. Threads of cores left to a reader or the uploader are counted for no
+ * worker. */
 uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker);
-/* Cores in the affinity mask. */
+/* Return the number of cores in the affinity mask. */
 uint32_t pstk__numa_n_cores(const struct pstk__numa *n);
-/* Cores that local rank and quota leave to this process. */
+/* Return the number of cores that local rank and quota leave to this process. */
 uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
 /* Find the NUMA node nearest to a PCI device, for pstk__numa_map and pstk__numa_pin_node; bus_id as
  * CUDA writes it, "0000:3B:00.0". Returns its index: pstk__numa_n_nodes or above if the node has no
  * worker; UINT32_MAX if the topology has several nodes and none is nearest. It may add to the plan:
  * do not call it while other threads use `n`. */
 uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id);
-/* Bind the calling thread to all cores that the share has of a node. A node without workers has
- * none: the thread is bound to its cores in the affinity mask, or stays unbound if the mask has
- * none of them. Returns 0 or a native errno; 0 where nothing is bound. */
+/* Bind the calling thread to all cores of a node in this process's share. A node without workers
+ * has none there: the thread is bound to the node's cores in the affinity mask, or stays unbound if
+ * the mask has none of them. Returns 0 or a native errno; 0 when nothing is bound. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
 /* Map `size` zeroed bytes, page aligned (2 MiB aligned from 2 MiB on, for huge pages), and bind
  * them to a node when there are several. NULL when there is no memory. *bound becomes 0 when the

@@ -30,8 +30,8 @@ static int parse_address(const char *bus_id, struct address *address)
     return address->device < 32 ? 0 : -EINVAL;
 }
 
-/* Read the first line of a file of the device's directory. 0, or -1 when it cannot be read: some
- * files exist only for PCI Express devices, and reading may fail while the device is off. */
+/* Read the first line of a file of the device's directory. Returns 0, or -1 when it cannot be read:
+ * some files exist only for PCI Express devices, and reading may fail while the device is off. */
 static int read_line(const char *dir, const char *file, char *line, int size)
 {
     char path[PATH_SIZE];
@@ -44,8 +44,8 @@ static int read_line(const char *dir, const char *file, char *line, int size)
     return got ? 0 : -1;
 }
 
-/* Return the generation of a link speed: "16.0 GT/s PCIe", on older kernels "16 GT/s"; 0 when
- * unknown. It reads only the integer part, which is enough and does not depend on a locale's
+/* Return the generation of a link by its speed: "16.0 GT/s PCIe", on older kernels "16 GT/s"; 0
+ * when unknown. It reads only the integer part, which is enough and does not depend on a locale's
  * decimal point. */
 static uint32_t generation_in(const char *dir, const char *file)
 {

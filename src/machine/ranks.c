@@ -18,7 +18,7 @@
 #define MAX_SAID (PSTK__N_LAUNCHERS + PSTK_MAX_KNOWN_RANKS)
 #define TEXT_SIZE 100 /* bytes: names of launchers and variables are short */
 
-/* Return the search without an error to fill in. */
+/* Return the search without an error struct, so that it writes no message. */
 static struct pstk__search quietly(const struct pstk__search *search)
 {
     struct pstk__search quiet = *search;
@@ -26,7 +26,7 @@ static struct pstk__search quietly(const struct pstk__search *search)
     return quiet;
 }
 
-/* Fail where a launcher that set one variable contradicts the one that counts. */
+/* Fail when a launcher that set one variable contradicts the launcher that counts. */
 static int check_half(const struct pstk__search *search, int source,
                       const struct pstk__said *winner)
 {
@@ -45,8 +45,8 @@ static int check_half(const struct pstk__search *search, int source,
         half.name, search->query.numbers);
 }
 
-/* Fail in a SLURM batch script that started this process directly, and not with srun. It would be
- * one process for everything. */
+/* Fail in a SLURM batch script that started this process directly instead of by srun: the process
+ * would get all samples alone. */
 static int check_started(const struct pstk__search *search)
 {
     uint32_t rank, n_tasks;
@@ -62,7 +62,7 @@ static int check_started(const struct pstk__search *search)
         search->query.automatic, search->query.alone);
 }
 
-/* Fail if launchers have set something, but none has set both numbers. */
+/* Fail if launchers have set something, but no launcher has set both numbers. */
 static int refuse_half(const struct pstk__search *search)
 {
     struct pstk__half half;
@@ -92,7 +92,8 @@ static int refuse_half(const struct pstk__search *search)
     return check_started(search);
 }
 
-/* Read what libraries of one level say; copy_known has looked at it. Returns how many. */
+/* Read the ranks that libraries of one level report; copy_known has checked them. Returns their
+ * number. */
 static int known_at(const struct pstk__search *search, int level, struct pstk__said said[MAX_SAID])
 {
     int n = 0;
@@ -106,8 +107,8 @@ static int known_at(const struct pstk__search *search, int level, struct pstk__s
     return n;
 }
 
-/* Read what libraries and launchers of one level say that have both numbers: how many, or -1 with a
- * message. */
+/* Read the ranks that libraries and launchers of one level report, if they report both numbers.
+ * Returns how many, or -1 with a message. */
 static int at_level(const struct pstk__search *search, int level, struct pstk__said said[MAX_SAID])
 {
     int n = known_at(search, level, said);
@@ -122,8 +123,8 @@ static int at_level(const struct pstk__search *search, int level, struct pstk__s
     return n;
 }
 
-/* Collect launchers from `level` on that say the same as the one that counts; what is wrong with
- * theirs is not asked. Returns how many. */
+/* Collect the launchers from `level` on that report the same ranks as the one that counts, without
+ * messages about wrong ones. Returns how many. */
 static int outer(const struct pstk__search *search, int level, const struct pstk__said *winner,
                  struct pstk__said same[MAX_SAID])
 {
@@ -139,7 +140,7 @@ static int outer(const struct pstk__search *search, int level, const struct pstk
     return n_same;
 }
 
-/* Return 1 where RANK and WORLD_SIZE stand alone: torchrun sets more. */
+/* Return 1 when RANK and WORLD_SIZE stand alone: torchrun sets more. */
 static int is_bare(const struct pstk__search *search)
 {
     return !pstk__launcher_variable(search, "LOCAL_RANK") &&
@@ -147,8 +148,8 @@ static int is_bare(const struct pstk__search *search)
            !pstk__launcher_variable(search, "GROUP_RANK");
 }
 
-/* Return 1 with `text` where an outer launcher says that this is one of several processes. The
- * index of a pod does not: pods of a Job may be programs of their own. */
+/* Return 1, and fill in `text`, when an outer launcher says that this is one of several processes.
+ * The index of a pod does not say so: pods of a Job may be independent programs. */
 static int says_several(const struct pstk__search *search, int source, char text[TEXT_SIZE])
 {
     struct pstk__said said;
@@ -163,8 +164,8 @@ static int says_several(const struct pstk__search *search, int source, char text
     return half.value != (half.name == pstk__launchers[source].rank ? 0 : 1);
 }
 
-/* Fail where RANK and WORLD_SIZE contradict an outer launcher that says nothing of them: they were
- * left from elsewhere, or count machines that each run several processes. */
+/* Fail when RANK and WORLD_SIZE contradict an outer launcher that does not set them: they are left
+ * over from elsewhere, or count machines that each run several processes. */
 static int check_outer(const struct pstk__search *search, const struct pstk__said *winner)
 {
     const struct pstk__search quiet = quietly(search);
@@ -179,7 +180,7 @@ static int check_outer(const struct pstk__search *search, const struct pstk__sai
     return 0;
 }
 
-/* Fail where RANK and WORLD_SIZE may count machines, as under Kubeflow's PyTorchJob, unless each
+/* Fail when RANK and WORLD_SIZE may count machines, as under Kubeflow's PyTorchJob, unless each
  * machine has one process, or an outer launcher has the same numbers. */
 static int check_machines(const struct pstk__search *search, const struct pstk__said *winner)
 {
@@ -196,7 +197,8 @@ static int check_machines(const struct pstk__search *search, const struct pstk__
         search->query.numbers);
 }
 
-/* Check that nothing contradicts the first of n that have both numbers at the innermost level. */
+/* Check that nothing contradicts the first of the n reports that have both numbers at the innermost
+ * level. */
 static int check_agreement(const struct pstk__search *search, int level,
                            const struct pstk__said *said, int n)
 {
@@ -217,7 +219,8 @@ static int check_agreement(const struct pstk__search *search, int level,
     return winner->world > 1 ? check_machines(search, winner) : check_outer(search, winner);
 }
 
-/* Find who has local numbers: the one that counts, or an outer launcher that says the same. */
+/* Find a report with local numbers: the one that counts, or an outer launcher's with the same
+ * ranks. */
 static struct pstk__said find_local(const struct pstk__search *search, int level,
                                     const struct pstk__said *winner)
 {
@@ -239,7 +242,7 @@ static struct pstk__said find_local(const struct pstk__search *search, int level
     return r < 0 ? none : local;
 }
 
-/* Fill in the numbers of the one that counts, and local ones of whoever has them. */
+/* Fill in the ranks that count, and the local numbers of any report that has them. */
 static void settle(const struct pstk__search *search, int level, const struct pstk__said *winner,
                    struct pstk_found_ranks *found)
 {
@@ -252,7 +255,7 @@ static void settle(const struct pstk__search *search, int level, const struct ps
     snprintf(found->source, sizeof found->source, "%s", winner->name);
 }
 
-/* Find the ranks: *found is 0 of 1 where nothing says more. */
+/* Find the ranks: *found is rank 0 of 1 when nothing says otherwise. */
 static int find(const struct pstk__search *search, struct pstk_found_ranks *found)
 {
     struct pstk__said said[MAX_SAID];
@@ -280,8 +283,8 @@ static const char *name_of_world(const struct pstk_found_ranks *found)
     return found->source;
 }
 
-/* Find who reports several processes where the rank is not known. Returns the number, and in *name
- * the library or the variable; 0: nobody does. */
+/* Find a library or launcher that reports several processes when the rank is not known. Returns the
+ * number, and in *name the library or the variable; 0: there is none. */
 static uint32_t find_several(const struct pstk__search *quiet, const char **name)
 {
     uint32_t n;
@@ -301,7 +304,7 @@ static uint32_t find_several(const struct pstk__search *quiet, const char **name
 
 /* ---- the public functions -------------------------------------------------------------------- */
 
-/* Copy what libraries report, whose elements may be those of another version. */
+/* Copy the libraries' reports, whose structs may be of another version. */
 static int copy_known(struct pstk__search *search)
 {
     const struct pstk_rank_query *query = &search->query;
@@ -384,8 +387,8 @@ void pstk_use_ranks(const struct pstk_found_ranks *found, struct pstk_settings *
     settings->ranks.world = found->world;
     settings->ranks.local_rank = is_bound ? 0 : found->local_rank;
     settings->ranks.local_world = is_bound ? 1 : found->local_world;
-    /* The share of the default of max_memory, which is three quarters of the memory for all local
-     * processes. */
+    /* Use this process's share of the default of max_memory, which is three quarters of the memory
+     * divided by the local processes. */
     if (is_bound && !settings->memory.max_memory)
         settings->memory.max_memory = pstk__cgroup_memory("/") / 4 * 3 / found->local_world;
 }
