@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of devices. A new one adds its header and its line. */
+/* List the devices. A new device adds its header and its line. */
 #include "device/device.h"
 
 #include "device/cuda/table.h"

@@ -41,7 +41,7 @@ static int host_count(void)
 static void host_describe(int32_t index, struct pstk_device *to)
 {
     (void)index;
-    to->numa_node = -1; /* it has them all */
+    to->numa_node = -1; /* the host has all nodes */
 }
 
 static int host_measure(int32_t index, uint64_t block_size, double seconds,
@@ -58,7 +58,7 @@ static void host_ask(struct pstk__device *d, void *stream, int again, int quick)
     (void)d, (void)stream, (void)again, (void)quick;
 }
 
-/* On the host the caller is the stream, and has already done its work: there is nothing to do. */
+/* Do nothing: on the host the caller acts as the stream, and has already done its work. */
 static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err)
 {
     (void)d, (void)slot, (void)stream, (void)err;
@@ -97,7 +97,7 @@ static void host_stream_close(struct pstk__device *d, void *stream)
     (void)d, (void)stream;
 }
 
-/* The caller is the stream. */
+/* Keep the calling thread busy, which acts as the stream. */
 static int host_stream_spin(struct pstk__device *d, void *stream, uint64_t ns,
                             struct pstk_error *err)
 {

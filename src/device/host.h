@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host: the device table's entry for the host. Batches are leased in the slots that workers filled;
- * streams are ignored, because the caller has already done the work that a stream would still have
- * to do.
+ * host: the device table's entry for the host. Batches are leased in the slots that workers filled.
+ * Streams are ignored: the caller acts as the stream, and has already done its work.
  */
 #ifndef PSTK_HOST_H
 #define PSTK_HOST_H

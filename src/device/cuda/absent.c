@@ -19,6 +19,6 @@ static int count(void)
     return PSTK_ENOTSUP;
 }
 
-/* Nothing else is called where find fails. */
+/* No other member is called when find fails. */
 const struct pstk__device_ops pstk__cuda_ops = {
     .kind = PSTK_CUDA, .has_slots = 1, .name = "cuda", .find = find, .count = count};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/arithmetic: what one thread of a launch does, in a text that C11 and CUDA C++ both compile:
- * the tests run on the host, thread by thread, the very indices and vectors that the device runs.
- * Who calls passes `kind` and dtypes that the compiler knows, so that each kernel keeps only its
- * own.
+ * cuda/arithmetic: the work of one thread of a launch, in a text that C11 and CUDA C++ both
+ * compile. So the tests can run on the host, thread by thread, exactly the indices and vectors that
+ * the device runs. Callers pass `kind` and dtypes as constants, so that each kernel keeps only its
+ * own code.
  *
  * Words of several elements hold the first in the lowest bits: host and device are little-endian.
  */
@@ -61,7 +61,7 @@ PSTK__BOTH uint32_t pstk__size_of(uint32_t dtype)
     }
 }
 
-/* `size` is 1, 2, 4 or 8, and memory aligned to it. */
+/* Read `size` bytes, 1, 2, 4 or 8, aligned to their size. */
 PSTK__BOTH uint64_t pstk__memory_read(const void *in, uint32_t size)
 {
     switch (size) {
@@ -108,7 +108,8 @@ PSTK__BOTH float pstk__float_of(uint32_t bits)
     return value;
 }
 
-/* Two finite floats to f16 or bf16, to nearest, ties to even; `low` goes into the lower half. */
+/* Round two finite floats to f16 or bf16, to nearest, ties to even; `low` goes into the lower half.
+ */
 PSTK__BOTH uint32_t pstk__rounded(float low, float high, uint32_t dtype)
 {
 #if !defined(__CUDA_ARCH__) && !defined(__CUDACC__)
@@ -138,13 +139,13 @@ PSTK__BOTH uint32_t pstk__rounded(float low, float high, uint32_t dtype)
 
 /* ---- pixels --------------------------------------------------------------------------------- */
 
-/* What a kernel is compiled for. */
+/* The constants for which a kernel is compiled. */
 struct pstk__pixels_kind {
     uint32_t channels;
-    uint32_t dtype;  /* PSTK_F16, BF16, F32; a table of 16-bit elements: PSTK_F16 */
-    uint32_t layout; /* enum pstk_layout; of one channel: PSTK_NCHW */
-    uint32_t exact;  /* 1: by the line, 0: by the table */
-    uint32_t run;    /* elements that a thread stores side by side: 1, or those of 16 bytes */
+    uint32_t dtype;  /* PSTK_F16, BF16, F32; a table of 16-bit elements counts as PSTK_F16 */
+    uint32_t layout; /* enum pstk_layout; PSTK_NCHW for one channel */
+    uint32_t exact;  /* 1: compute by scale and offset, 0: look up in the table */
+    uint32_t run;    /* adjacent elements that a thread stores: 1, or as many as 16 bytes hold */
 };
 
 PSTK__BOTH struct pstk__pixels_kind pstk__pixels_kind(const struct pstk__cuda_pixels *pixels)
@@ -155,12 +156,13 @@ PSTK__BOTH struct pstk__pixels_kind pstk__pixels_kind(const struct pstk__cuda_pi
     kind.dtype = pixels->dtype == PSTK_BF16 && !kind.exact ? (uint32_t)PSTK_F16 : pixels->dtype;
     kind.channels = pixels->channels;
     kind.layout = pixels->channels == 1 ? (uint32_t)PSTK_NCHW : pixels->layout;
-    /* Whole runs in a row: then all of them begin at multiples of 16 bytes. */
+    /* When a row is whole runs, all runs begin at multiples of 16 bytes. */
     kind.run = pixels->width % full == 0 ? full : 1;
     return kind;
 }
 
-/* Threads of an image: each stores a run of its pixels in every plane, or a run of elements. */
+/* Return the threads of an image: each stores a run of its pixels in every plane, or a run of
+ * elements. */
 PSTK__BOTH uint64_t pstk__pixels_n_units(const struct pstk__cuda_pixels *pixels,
                                          struct pstk__pixels_kind kind)
 {
@@ -168,13 +170,14 @@ PSTK__BOTH uint64_t pstk__pixels_n_units(const struct pstk__cuda_pixels *pixels,
     return (kind.layout == PSTK_NCHW ? n_pixels : kind.channels * n_pixels) / kind.run;
 }
 
-/* How a channel's bytes become elements. */
+/* The conversion of a channel's bytes to elements. */
 struct pstk__channel {
     float scale, offset;
     const uint8_t *table; /* 256 elements */
 };
 
-/* Chosen, not indexed: lanes of a warp that index constants apart wait for one another. */
+/* Return all[cast], or all[0] when n is 1, by comparisons instead of an index: lanes of a warp that
+ * index different constants wait for one another. */
 PSTK__BOTH float pstk__chosen(const float all[4], uint32_t n, uint32_t cast)
 {
     if (n == 1 || cast == 0)
@@ -193,7 +196,7 @@ PSTK__BOTH struct pstk__channel pstk__channel(const struct pstk__cuda_pixels *pi
     return channel;
 }
 
-/* A word of out: the 16-bit elements of bytes a and b, or the 32-bit one of a. */
+/* Return a word of out: the 16-bit elements of bytes a and b, or the 32-bit one of a. */
 PSTK__BOTH uint32_t pstk__word(struct pstk__pixels_kind kind, struct pstk__channel of_a, uint32_t a,
                                struct pstk__channel of_b, uint32_t bytes)
 {
@@ -206,7 +209,8 @@ PSTK__BOTH uint32_t pstk__word(struct pstk__pixels_kind kind, struct pstk__chann
                       pstk__memory_read(of_b.table + 2 * bytes, 2) << 16);
 }
 
-/* Up to 32 bytes of the input, in registers: indices are known when loops are unrolled. */
+/* Up to 32 bytes of the input, in registers, because the indices are constants once loops are
+ * unrolled. */
 #define PSTK__BYTES_WORDS 8u
 struct pstk__bytes {
     uint32_t word[PSTK__BYTES_WORDS];
@@ -217,8 +221,8 @@ PSTK__BOTH uint32_t pstk__byte(const struct pstk__bytes *bytes, uint32_t i)
     return bytes->word[i / 4] >> 8 * (i % 4) & 255;
 }
 
-/* `size` is 8, 4 or 1 bytes, or, of a run in planes, those times the channels; `in` is aligned to
- * the largest power of two that divides it, or to 8. */
+/* Load `size` bytes: 8, 4 or 1, or, for a run in planes, that number times the channels. `in` is
+ * aligned to the largest power of two that divides size, or to 8. */
 PSTK__BOTH struct pstk__bytes pstk__bytes(const uint8_t *in, uint32_t size)
 {
     struct pstk__bytes bytes = {{0, 0, 0, 0, 0, 0, 0, 0}};
@@ -238,7 +242,7 @@ PSTK__BOTH struct pstk__bytes pstk__bytes(const uint8_t *in, uint32_t size)
     return bytes;
 }
 
-/* The elements of a quad from the last to the first. */
+/* Return the elements of a quad in reverse order. */
 PSTK__BOTH struct pstk__quad pstk__reversed(struct pstk__quad quad, uint32_t dtype)
 {
     struct pstk__quad r;
@@ -257,8 +261,8 @@ PSTK__BOTH void pstk__store_run(void *out, struct pstk__quad quad, struct pstk__
         *(struct pstk__quad *)out = quad;
 }
 
-/* NCHW: a run of pixels of one image to each of its planes. Mirrored, the run comes from the mirror
- * place of its row, a run as well, and turns round in registers. */
+/* NCHW: store a run of pixels of one image in each of its planes. When mirrored, the run comes from
+ * the mirrored place of its row, also a run, and is reversed in registers. */
 PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *pixels, const void *table,
                                     struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {
@@ -286,9 +290,9 @@ PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *pixels, cons
 }
 
 /*
- * NHWC: a run of elements of one image, which may begin with any channel. Mirrored, the element e
- * of a row, channel c, comes from byte channels * (width - 1) - e + 2 * c of it; those are loaded
- * one by one.
+ * NHWC: store a run of elements of one image, which may begin with any channel. When mirrored,
+ * element e of a row, channel c, comes from byte channels * (width - 1) - e + 2 * c of the row;
+ * these bytes are loaded one by one.
  */
 PSTK__BOTH void pstk__pixels_interleaved(const struct pstk__cuda_pixels *pixels, const void *table,
                                          struct pstk__pixels_kind kind, uint32_t image,
@@ -313,7 +317,7 @@ PSTK__BOTH void pstk__pixels_interleaved(const struct pstk__cuda_pixels *pixels,
     } else {
         const uint64_t mirror =
             first - 2 * (first % (n * (uint64_t)pixels->width)) +
-            n * ((uint64_t)pixels->width - 1); /* modulo 2^64, until c is added */
+            n * ((uint64_t)pixels->width - 1); /* modulo 2^64 until c is added */
         for (uint32_t i = 0; i < PSTK__BYTES_WORDS; i++)
             bytes.word[i] = 0;
         for (uint32_t i = 0; i < kind.run; i++)
@@ -339,8 +343,8 @@ PSTK__BOTH void pstk__pixels_zero(const struct pstk__cuda_pixels *pixels,
         pstk__store_run(out + plane * cast * size, zero, kind);
 }
 
-/* The thread of a unit of an image; `table` is p->table or a copy of it, aligned to its elements.
- */
+/* Do the work of the thread of one unit of an image; `table` is p->table or a copy of it, aligned
+ * to its elements. */
 PSTK__BOTH void pstk__pixels_thread(const struct pstk__cuda_pixels *pixels, const void *table,
                                     struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {
@@ -354,7 +358,8 @@ PSTK__BOTH void pstk__pixels_thread(const struct pstk__cuda_pixels *pixels, cons
 
 /* ---- casts ---------------------------------------------------------------------------------- */
 
-/* By integers alone: what a GPU's conversions make of a NaN is not a CPU's. Both become quiet. */
+/* Convert by integers alone, because a GPU's conversions and a CPU's differ for a NaN. Every NaN
+ * becomes quiet here. */
 PSTK__BOTH uint32_t pstk__f32_bits(uint32_t raw, uint32_t from)
 {
     uint32_t bits = from == PSTK_BF16 ? raw << 16 : raw;
@@ -382,7 +387,7 @@ PSTK__BOTH uint64_t pstk__f64_bits(uint32_t single)
     return bits;
 }
 
-/* An integer that the float dtype `to` holds exactly. */
+/* Convert an integer that the float dtype `to` holds exactly. */
 PSTK__BOTH uint64_t pstk__bits_of_integer(int64_t v, uint32_t to)
 {
     const double value = (double)v;
@@ -395,8 +400,7 @@ PSTK__BOTH uint64_t pstk__bits_of_integer(int64_t v, uint32_t to)
     return bits;
 }
 
-/* One element, its bits in the lowest bits of `raw` and of the result; pstk__cast_fits(from, to).
- */
+/* Convert one element, in the lowest bits of `raw` and of the result; pstk__cast_fits(from, to). */
 PSTK__BOTH uint64_t pstk__cast_bits(uint64_t raw, uint32_t to, uint32_t from)
 {
     int64_t v = (int64_t)raw;
@@ -422,8 +426,8 @@ PSTK__BOTH uint64_t pstk__cast_bits(uint64_t raw, uint32_t to, uint32_t from)
     return to >= PSTK_F16 ? pstk__bits_of_integer(v, to) : (uint64_t)v;
 }
 
-/* Elements that a thread takes: those of 16 bytes of out where tokens and labels make it worth a
- * kernel of its own, else 1. */
+/* Return the elements that a thread converts: as many as 16 bytes of out hold for casts of tokens
+ * and labels, which have kernels of their own, else 1. */
 PSTK__BOTH uint32_t pstk__cast_run(uint32_t to, uint32_t from)
 {
     const uint32_t wide =
@@ -431,7 +435,7 @@ PSTK__BOTH uint32_t pstk__cast_run(uint32_t to, uint32_t from)
     return wide ? 2 : to == PSTK_I32 && from == PSTK_U16 ? 4 : 1;
 }
 
-/* The thread of elements [unit * run, unit * run + run), those that there are. */
+/* Do the work of one thread: convert elements [unit * run, unit * run + run) that exist. */
 PSTK__BOTH void pstk__cast_thread(const struct pstk__cuda_cast *cast, uint32_t to, uint32_t from,
                                   uint32_t run, uint64_t unit)
 {

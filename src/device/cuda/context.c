@@ -7,7 +7,7 @@
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Errors that a kernel leaves: every later call of the context answers the same. */
+/* Return 1 for an error that a kernel leaves: every later call of the context returns the same. */
 static int is_fault(cudaError_t code)
 {
     switch ((int)code) {
@@ -27,7 +27,7 @@ static int is_fault(cudaError_t code)
     }
 }
 
-/* Errors of the hardware, which stay in the same way. */
+/* Return 1 for an error of the hardware; every later call returns it, too. */
 static int is_broken(cudaError_t code)
 {
     switch ((int)code) {
@@ -157,7 +157,7 @@ int pstk__cuda_find(int32_t index, struct pstk_error *err)
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
-/* Function pointers and pointers to data are of one size wherever there is a CUDA driver. */
+/* Function pointers and pointers to data have the same size on every machine with a CUDA driver. */
 cudaError_t pstk__cuda_driver_function(const char *name, void *function)
 {
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
@@ -193,8 +193,9 @@ int pstk__cuda_context_open(struct pstk__cuda_context *context, int32_t index,
         code = driver_functions(context);
     if (code == cudaSuccess && (context->current(&context->handle) != 0 || !context->handle))
         code = cudaErrorDeviceUninitialized;
-    /* A capture in one thread of the program forbids other threads many calls that do not touch it.
-     * Our thread uses only its own objects, so it takes the relaxed mode. */
+    /* A capture in one thread of the program forbids other threads many calls, even on objects that
+     * the capture does not use. Our thread uses only its own objects, so it takes the relaxed mode.
+     */
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     if (code == cudaSuccess)
         code = cudaThreadExchangeStreamCaptureMode(&mode);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bytes of a device's memory for the table of an image: in the widest dtype, so that every table
+/* Return the bytes of device memory for an image's table, in the widest dtype, so that every table
  * begins at a multiple of 256. */
 static uint64_t table_size(const struct pstk__output *o)
 {

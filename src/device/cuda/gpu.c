@@ -22,7 +22,7 @@ static int cuda_find(int32_t index, char bus_id[PSTK__BUS_ID_SIZE], struct pstk_
     const int r = pstk__cuda_find(index, err);
     const int was_clean = cudaPeekAtLastError() == cudaSuccess;
     if (r == 0 && cudaDeviceGetPCIBusId(bus_id, PSTK__BUS_ID_SIZE, index) != cudaSuccess) {
-        bus_id[0] = '\0'; /* then its node is not known */
+        bus_id[0] = '\0'; /* the device's node is then unknown */
         if (was_clean)
             cudaGetLastError();
     }
@@ -65,7 +65,8 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying tables", err);
 }
 
-/* Kernels before all others: a batch that is late holds up more than they do. */
+/* Open both streams with the highest priority: a late batch holds up more work than other kernels
+ * do. */
 static cudaError_t open_streams(struct pstk__cuda *d)
 {
     int least = 0, greatest = 0;
@@ -97,7 +98,8 @@ static cudaError_t open_events(struct pstk__cuda *d)
     return code == cudaSuccess && d->timed ? pstk__timing_open(&d->timing) : code;
 }
 
-/* The first launch of a kernel may wait for the whole device: that is now, on zeros. */
+/* Launch each kernel once, on zeros: the first launch may wait for the whole device, so it happens
+ * now. */
 static int try_kernels(struct pstk__cuda *d, struct pstk_error *err)
 {
     uint8_t *arrival = pstk__gpu_arrival(d, 0);
@@ -150,8 +152,8 @@ static void close_events(struct pstk__cuda *d)
         pstk__timing_close(&d->timing);
 }
 
-/* A call may answer with the error of an earlier one, and not have waited: then it is made again.
- */
+/* Wait for a stream. A call may return an earlier call's error without waiting; then the call is
+ * repeated. */
 static void wait_for(cudaStream_t stream)
 {
     if (stream && cudaStreamSynchronize(stream) != cudaSuccess)
@@ -164,8 +166,9 @@ static void drain(struct pstk__cuda *d)
     wait_for(d->kernels);
 }
 
-/* What the device has; it is entered, or current. Half-built is fine. What a call answers is of no
- * use here: after a fault all of them fail, and the process keeps nothing of the device. */
+/* Free all memory and objects of the device, which must be entered, or current; half-built is fine.
+ * Results are ignored: after a fault all calls fail, and the process keeps nothing of the device.
+ */
 static void release_all(struct pstk__cuda *d)
 {
     drain(d);
@@ -176,7 +179,7 @@ static void release_all(struct pstk__cuda *d)
     pstk__gpu_streams_close(d, 1);
     close_events(d);
     if (d->memory && !d->is_lost)
-        cudaFree(d->memory); /* waits for the whole device, so for stream_spin's kernels too */
+        cudaFree(d->memory); /* waits for the whole device, stream_spin's kernels included */
     if (!d->is_lost)
         pstk__cuda_module_close(&d->module);
     if (d->kernels)
@@ -225,7 +228,7 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
     const int r = cuda_build(d, c, err);
     if (r < 0) {
         release_all(d);
-        cudaGetLastError(); /* the thread is ours */
+        cudaGetLastError(); /* clears the error; the thread is ours */
         pthread_mutex_destroy(&d->lock);
         free(finish);
         free(slots);

@@ -29,8 +29,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Streams that use a batch at once: those of a share, and two of its release (batch/slot.h).
- * pstk_batch_use_stream may name more: they are chained. */
+/* Streams that use a batch at once: a share's streams, and two of its release (batch/slot.h).
+ * pstk_batch_use_stream may name more; one event then covers several of them. */
 #define PSTK__CUDA_USES (PSTK__MAX_USERS + 2u)
 
 /* A load under way, or none. Its arrival buffer goes with it. */
@@ -39,7 +39,8 @@ struct pstk__cuda_load {
     uint64_t size;                    /* bytes copied */
 };
 
-/* Uses: by the lock; by the uploader alone while the slot is free or loading. */
+/* The uses belong to the device's lock; while the slot is free or loading, to the uploader alone.
+ */
 struct pstk__cuda_slot {
     cudaEvent_t loaded;                /* owned */
     cudaEvent_t uses[PSTK__CUDA_USES]; /* owned */
@@ -59,23 +60,24 @@ struct pstk__cuda {
     uint32_t n_slots, n_outputs, timed;
     struct pstk__layout layout;
     struct pstk__cuda_module module;
-    struct pstk__cuda_finish *finish; /* n_sizes, owned */
-    uint32_t n_sizes;                 /* of the plan, at least 1 */
+    struct pstk__cuda_finish *finish; /* n_sizes elements, owned */
+    uint32_t n_sizes;                 /* sizes of the plan, at least 1 */
     uint8_t *memory;                  /* slots, layout.device_size apart, then arrival buffers,
                                          layout.arrival_size apart, then tables; owned */
     cudaStream_t copies, kernels;     /* owned */
     cudaEvent_t probe;             /* recorded to learn which device a stream belongs to; owned */
-    struct pstk__cuda_slot *slots; /* owned */
-    struct pstk__cuda_load loads[PSTK__LOADS]; /* the uploader's */
-    uint64_t n_begun, n_finished;              /* loads, ever; the uploader's; load k is loads[k %
-                                                  PSTK__LOADS] */
-    struct pstk__bounce bounce;                /* open once pinning was refused */
-    _Atomic uint64_t copy_ns, copy_bytes;      /* timed; the uploader writes */
-    struct pstk__timing timing;                /* timed; by the lock, what it counts apart */
-    struct pstk__cuda_stream *opened;          /* by the lock; owned */
-    pthread_mutex_t lock;                      /* uses, probe, timing, opened */
-    uint32_t is_lost; /* by the lock; 1: what uses the memory cannot be waited for (it is not known,
-                         or in a stream that is being captured): memory and module stay */
+    struct pstk__cuda_slot *slots; /* n_slots elements, owned */
+    struct pstk__cuda_load loads[PSTK__LOADS]; /* loads under way; only the uploader uses them */
+    uint64_t n_begun, n_finished; /* loads so far; only the uploader uses these; load k is loads[k %
+                                     PSTK__LOADS] */
+    struct pstk__bounce bounce;   /* opened when the system has refused to page-lock memory */
+    _Atomic uint64_t copy_ns, copy_bytes; /* when timed; only the uploader writes */
+    struct pstk__timing timing;           /* when timed; guarded by the lock, except its counters */
+    struct pstk__cuda_stream *opened;     /* guarded by the lock; owned */
+    pthread_mutex_t lock;                 /* guards uses, probe, timing, opened */
+    uint32_t is_lost; /* guarded by the lock; 1: work that uses the memory cannot be waited for (it
+                         is unknown, or in a stream that is being captured): memory and module are
+                         never freed */
 };
 
 static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
@@ -83,17 +85,18 @@ static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
     return (struct pstk__cuda *)(void *)d;
 }
 
-/* The arrival buffer of load k; one of the device's memory, also where none is needed. */
+/* Return the arrival buffer of load k, an address in the device's memory even when no output needs
+ * a buffer. */
 static inline uint8_t *pstk__gpu_arrival(const struct pstk__cuda *d, uint64_t k)
 {
     return d->memory + d->n_slots * d->layout.device_size +
            k % PSTK__LOADS * d->layout.arrival_size;
 }
 
-/* As pstk__cuda_fail, on the way of batches. */
+/* Fail as pstk__cuda_fail does, in a call that moves batches. */
 int pstk__gpu_fail(const struct pstk__cuda *d, cudaError_t code, const char *doing,
                    struct pstk_error *err);
-/* Entries of the table: see device.h. */
+/* Members of the table: see device.h. */
 uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot);
 int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err);
 void pstk__gpu_unpin(struct pstk__device *device, void *memory);
@@ -117,8 +120,8 @@ int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint
                    void *stream, struct pstk_error *err);
 int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err);
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream);
-/* Close those that are left, or only forget them where the device could not be entered; nobody
- * else has the device. */
+/* Close the streams that are left, or only forget them when the device could not be entered; no
+ * other thread has the device. */
 void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered);
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
                           struct pstk_error *err);

@@ -13,14 +13,16 @@
 #include <string.h>
 
 #define MIB (1024.0 * 1024.0)
-#define N_KINDS 4        /* of copies */
-#define MAX_RUN 1024u    /* copies between two events: about what a stream's queue holds */
-#define MAX_RUNS 1000u   /* of a kind */
-#define RUNS_OF_SHARE 8u /* a run lasts at least this part of its kind's time, or is warming up */
+#define N_KINDS 4      /* kinds of copies */
+#define MAX_RUN 1024u  /* copies between two events: about as many as a stream's queue holds */
+#define MAX_RUNS 1000u /* runs of one kind */
+#define RUNS_OF_SHARE                                                                              \
+    8u /* a run that counts lasts at least this part of its kind's time; shorter ones warm up */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
-/* The program finds no error of ours pending in its thread, and keeps its own. */
+/* Return 1 when no error is pending in the thread: we then leave none there, and else keep the
+ * program's own. */
 static int was_clean(void)
 {
     return cudaPeekAtLastError() == cudaSuccess;
@@ -46,7 +48,7 @@ int pstk__cuda_count(void)
 static void describe_link(struct pstk_device *to)
 {
     struct pstk__pci pci;
-    pstk__pci_get("/", to->bus_id, &pci); /* it leaves 0 in members that it cannot find */
+    pstk__pci_get("/", to->bus_id, &pci); /* pci is 0 in members that are unknown */
     to->numa_node = pci.numa_node;
     to->pcie_generation = pci.generation;
     to->pcie_width = pci.width;
@@ -79,11 +81,11 @@ void pstk__cuda_describe(int32_t index, struct pstk_device *to)
 
 /* ---- what copies do alone -------------------------------------------------------------------- */
 
-/* One measurement; owned by its thread while that runs. */
+/* One measurement; its thread owns it while it runs. */
 struct measure {
     int32_t index;
     uint64_t size; /* bytes of a block */
-    double ms;     /* for each kind */
+    double ms;     /* time for each kind, milliseconds */
     struct pstk_copy_rates *rates;
     struct pstk_error *err;
     int result;
@@ -109,8 +111,9 @@ static int fail_memory(const struct measure *measure, cudaError_t code, int n, c
     return r;
 }
 
-/* A loader's slots lie near the device, so these blocks shall, too: what this thread touches first
- * comes from the node that it runs on. Where that cannot be had the copies are still copies. */
+/* Move this thread near the device, because a loader's slots lie there: memory that the thread
+ * touches first comes from the node that it runs on. Failures are ignored: the copies can be
+ * measured all the same. */
 static void go_near(int32_t index)
 {
     char bus_id[sizeof((struct pstk_device *)0)->bus_id];
@@ -136,7 +139,8 @@ static int open_blocks(struct measure *measure)
     if (!measure->pageable)
         return fail_memory(measure, cudaErrorMemoryAllocation, 1, "host memory");
     memset(measure->pinned, 1, measure->size);
-    memset(measure->pageable, 2, measure->size); /* pages that were never written share one */
+    memset(measure->pageable, 2,
+           measure->size); /* pages that were never written share one zero page */
     for (int i = 0; i < 2; i++) {
         code = cudaMalloc(&measure->device[i], measure->size);
         if (code == cudaErrorMemoryAllocation)
@@ -163,7 +167,7 @@ static int measure_open(struct measure *measure)
     return open_blocks(measure);
 }
 
-/* Half-open is fine. The device is current: this thread's for good. */
+/* Free all; half-open is fine. The device is current for this thread, for good. */
 static void measure_close(struct measure *measure)
 {
     if (measure->stream)
@@ -190,7 +194,7 @@ struct copies {
     double *rate; /* out: bytes per second */
 };
 
-/* Make n copies, one after another; *ms is how long they took by the device's clock. */
+/* Make n copies, one after another; *ms is their time by the device's clock. */
 static cudaError_t run_copies(const struct measure *measure, const struct copies *copies,
                               uint32_t n, double *ms)
 {
@@ -209,8 +213,8 @@ static cudaError_t run_copies(const struct measure *measure, const struct copies
     return code;
 }
 
-/* Runs become longer until one takes a good part of the time: those before warm up, in which the
- * link and the clocks wake, too. */
+/* Measure one kind: lengthen the runs until one takes a good part of the time. The shorter runs
+ * warm up: the link and the clocks wake during them. */
 static int measure_kind(const struct measure *measure, const struct copies *copies)
 {
     double ms = 0, sum = 0;
@@ -268,7 +272,7 @@ int pstk__cuda_measure(int32_t index, uint64_t block_size, double seconds,
                               .rates = rates,
                               .err = err};
     pthread_t thread;
-    sigset_t all, old; /* signals are for the program's own threads */
+    sigset_t all, old; /* signals belong to the program's own threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     const int native = pthread_create(&thread, NULL, measure_thread, &measure);

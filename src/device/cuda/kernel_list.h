@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/kernel_list: every kernel by its name in the images, for the device's compiler, which makes
- * them, and for the host, which launches them.
+ * cuda/kernel_list: lists every kernel by its name in the images, for the device's compiler, which
+ * makes them, and for the host, which launches them.
  */
 #ifndef PSTK_CUDA_KERNEL_LIST_H
 #define PSTK_CUDA_KERNEL_LIST_H
 
 /* X(channels, dtype, layout, exact, run), the members of struct pstk__pixels_kind without their
- * prefix. A table's kernel moves words: that of F16 serves BF16 as well. The pixels of one channel
- * are its plane: they need no NHWC. */
+ * prefix. A kernel with a table moves words, so F16's serves BF16 as well. Pixels of one channel
+ * are a plane, so they need no NHWC. */
 #define PSTK__PIXELS_LAYOUT(X, channels, layout)                                                   \
     X(channels, F32, layout, 0, 1)                                                                 \
     X(channels, F32, layout, 0, 4)                                                                 \
@@ -25,7 +25,7 @@
     PSTK__PIXELS_LAYOUT(X, 4, NHWC)                                                                \
     PSTK__PIXELS_LAYOUT(X, 4, NCHW)
 
-/* X(to, from) of the casts that threads do in runs; pstk_cast_any does all others. */
+/* X(to, from) for the casts whose threads convert runs; pstk_cast_any does all others. */
 #define PSTK__CAST_KERNELS(X)                                                                      \
     X(I32, U16)                                                                                    \
     X(I64, U8)                                                                                     \
@@ -36,6 +36,7 @@
     pstk_pixels_##channels##_##dtype##_##layout##_##exact##_##run
 #define PSTK__CAST_KERNEL(to, from) pstk_cast_##to##_##from
 
-#define PSTK__CUDA_BLOCK 256u /* threads of a block, of all kernels but pstk_spin's one */
+#define PSTK__CUDA_BLOCK                                                                           \
+    256u /* threads of a block, in every kernel except pstk_spin, which has one */
 
 #endif

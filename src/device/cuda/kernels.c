@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda/kernels: which kernel, and how many blocks of it. */
+/* cuda/kernels: chooses the kernel and its number of blocks. */
 #include "device/cuda/kernels.h"
 
 #include "device/cuda/arithmetic.h"
 #include "device/cuda/kernel_list.h"
 
 #define MAX_GRID_Y 65535u /* blocks: a limit of CUDA */
-/* Units that a thread takes one after another where the work before the first is large compared
- * with one unit: the copy of a table of up to 4 KiB, or the sums for a unit smaller than 48 bytes.
- */
+/* Units that a thread takes one after another when its first steps are large compared with one
+ * unit: the copy of a table of up to 4 KiB, or the sums for a unit smaller than 48 bytes. */
 #define TURNS 4u
 
 #define PIXELS_NUMBER(channels, dtype, layout, exact, run)                                         \
@@ -39,11 +38,11 @@ struct grid {
     uint32_t block; /* threads */
 };
 
-/* argument: of the kernel's one parameter; copied. */
+/* Launch a kernel. argument: the kernel's one parameter; copied. */
 static cudaError_t launch(const struct pstk__cuda_module *module, uint32_t number, struct grid grid,
                           const void *argument, cudaStream_t stream)
 {
-    void *arguments[] = {(void *)(uintptr_t)argument}; /* only read, says the driver's manual */
+    void *arguments[] = {(void *)(uintptr_t)argument}; /* the driver only reads it, by its manual */
     return (cudaError_t)module->launch(module->functions[number], grid.x, grid.y, 1, grid.block, 1,
                                        1, 0, stream, arguments, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda/kernels: what cuda/arithmetic.h says, on the device. Only device code: nvcc compiles it, and
- * so does NVRTC. cuda/kernels.c launches. */
+/* cuda/kernels: runs cuda/arithmetic.h on the device. Only device code, for nvcc and NVRTC.
+ * cuda/kernels.c launches it. */
 #include "device/cuda/arithmetic.h"
 #include "device/cuda/kernel_list.h"
 
@@ -26,7 +26,8 @@ static __device__ __forceinline__ void pixels(const struct pstk__cuda_pixels &p)
             pstk__pixels_thread(&p, table, kind, image, unit);
 }
 
-/* from = 0: dtypes that no kernel of its own is for; all threads take the same branches. */
+/* from = 0: the dtypes are arguments, for casts without a kernel of their own; all threads take the
+ * same branches. */
 template <uint32_t to, uint32_t from>
 static __device__ __forceinline__ void cast(const struct pstk__cuda_cast &c)
 {
@@ -41,7 +42,7 @@ static __device__ __forceinline__ void cast(const struct pstk__cuda_cast &c)
     }
 }
 
-/* The clock moves in steps of up to a microsecond. */
+/* Return the time. The clock moves in steps of up to a microsecond. */
 static __device__ uint64_t now_ns()
 {
     uint64_t ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/kernels: what the device does to an output once its rows are there. Launches only: memory,
- * order and events are the caller's. The arithmetic, element by element, is in cuda/arithmetic.h,
- * which the host compiles as well: what it gives is what the CPU's kernels give, bit for bit.
+ * cuda/kernels: launches the kernels that finish an output once its rows have arrived. Memory,
+ * order and events are the caller's. cuda/arithmetic.h has the arithmetic for each element; the
+ * host compiles it as well, and its results are the CPU kernels', bit for bit.
  */
 #ifndef PSTK_CUDA_KERNELS_H
 #define PSTK_CUDA_KERNELS_H
@@ -10,7 +10,7 @@
 #include "device/cuda/argument.h"
 #include "device/cuda/module.h"
 
-/* Load the kernels into device `index`, whose context is current; pstk__cuda_module_close, also
+/* Load the kernels into device `index`, whose context is current. Call pstk__cuda_module_close also
  * after a failure. */
 cudaError_t pstk__cuda_kernels_open(struct pstk__cuda_module *module, int32_t index);
 cudaError_t pstk__cuda_pixels(const struct pstk__cuda_module *module,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/lease: batches on the consumer's streams. Any thread of the program, several at a time; they
- * come without a lock of ours, enter the context, then take the device's lock, never the other way.
- * The uploader takes no lock: see load.c.
+ * cuda/lease: batches on the consumer's streams. Any threads of the program call these functions,
+ * several at a time. They hold no lock of ours, enter the context, then take the device's lock,
+ * never the other way. The uploader takes no lock: see load.c.
  */
 #include "device/cuda/gpu.h"
 
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 
 /*
- * The default streams belong to the calling thread's current context. Where that is not ours, work
- * that the caller puts there does not come after ours. This is checked only where a lease begins:
- * it may end in any thread (a finalizer's), and then the default stream is ours.
+ * Fail if the stream is a default stream of another context. The default streams belong to the
+ * calling thread's current context. When that is not ours, work that the caller puts there does not
+ * come after ours. This is checked only when a lease begins: it may end in any thread (a
+ * finalizer's), and then the default stream is ours.
  */
 static int check_default(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
 {
@@ -26,7 +27,7 @@ static int check_default(const struct pstk__cuda *d, cudaStream_t stream, struct
         if (context == d->context.handle)
             return 0;
     } else if (cudaGetDevice(&current) == cudaSuccess && current == d->context.index) {
-        return 0; /* no context yet: this one will be the thread's */
+        return 0; /* no context yet: ours will be the thread's */
     }
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                       "stream: the default stream belongs to the calling thread's current device "
@@ -46,8 +47,8 @@ static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk
     return pstk__cuda_native(err, code, PSTK_EINVAL);
 }
 
-/* 1: the stream is being captured, or is the default one, which waits for one that is; 0: it is
- * not; -1: *code says why that is not known. */
+/* Return 1 when the stream is being captured, or is the default one and waits for a stream that is;
+ * 0 when not; -1 when that is unknown, with the reason in *code. */
 static int is_captured(cudaStream_t stream, cudaError_t *code)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -57,7 +58,8 @@ static int is_captured(cudaStream_t stream, cudaError_t *code)
     return *code == cudaSuccess ? status != cudaStreamCaptureStatusNone : -1;
 }
 
-/* A capture would take our streams into the program's graph, and loads would never run. */
+/* Fail if the stream is being captured: the capture would take our streams into the program's
+ * graph, and loads would never run. */
 static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
 {
     cudaError_t code;
@@ -71,9 +73,8 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
         code == cudaSuccess ? "" : ", or is the default stream, which waits for one that is");
 }
 
-/* The thread that has the lock may wait in the driver for room in its stream: with `quick` this
- * call does not wait for the lock.
- */
+/* Take the lock. The thread that has it may wait in the driver for room in its stream; with `quick`
+ * this call does not wait for the lock. */
 static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
 {
     if (!quick)
@@ -84,7 +85,7 @@ static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
                       "no batch was ready within the timeout: another thread was giving one back");
 }
 
-/* Begin a call that queues something in a stream of the consumer's: the device is entered. */
+/* Enter the device, to queue work in one of the consumer's streams. */
 static int enter_for(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
                      struct pstk_error *err)
 {
@@ -97,7 +98,7 @@ static int enter_for(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStrea
     return r;
 }
 
-/* The same, and the lock is held. */
+/* Enter as enter_for does, and take the lock. */
 static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
                         int quick, struct pstk_error *err)
 {
@@ -125,7 +126,8 @@ static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t strea
         r = stream_enter(&e, d, stream, quick, err);
     if (r < 0)
         return r;
-    /* A stream of any device may wait for an event, but only one of its own may record it. */
+    /* A stream of any device may wait for an event, but only a stream of the event's own device may
+     * record it. */
     cudaError_t code = cudaEventRecord(d->probe, stream);
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
@@ -159,10 +161,10 @@ int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream, str
 }
 
 /*
- * One event for each stream; where there are too many streams, the last event covers several. An
- * event that already covers work keeps covering it, because the stream is made to wait for it
- * first: a handle met again may be another stream, that of another thread (cudaStreamPerThread) or
- * a new one.
+ * Record a use by the stream. Each stream has one event; when there are too many streams, the last
+ * event covers several. An event that already covers work keeps covering it, because the stream
+ * first waits for the event. This also holds when the handle is now another stream: a new one, or
+ * another thread's (cudaStreamPerThread).
  */
 static cudaError_t add_use(struct pstk__cuda_slot *slot, cudaStream_t stream)
 {
@@ -207,9 +209,9 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
                       "releases the batch: pass a stream of your own, or NULL");
 }
 
-/* Not all work could be recorded as uses: wait for the work in the streams, so that close need not
- * wait for the whole device, which would break a capture of the program. 1: none of it runs any
- * longer. */
+/* Wait for the work in the streams, when not all of it could be recorded as uses. So close need not
+ * wait for the whole device, which would break a capture of the program. Returns 1 when no such
+ * work runs any longer. */
 static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_streams)
 {
     struct pstk__cuda_entry e;
@@ -221,14 +223,15 @@ static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_s
         if (is_captured(streams[i], &code) == 0)
             code = cudaStreamSynchronize(streams[i]);
         else if (code == cudaSuccess)
-            code = cudaErrorStreamCaptureUnsupported; /* to wait would break it */
+            code = cudaErrorStreamCaptureUnsupported; /* waiting would break the capture */
         is_over &= code == cudaSuccess || pstk__cuda_is_dead(code);
     }
     pstk__cuda_leave(&e);
     return is_over;
 }
 
-/* With the lock: record the streams that are not being captured; the others stay in the list. */
+/* Record the streams that are not being captured; the others stay in the list. The caller holds the
+ * lock. */
 static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_end *end)
 {
     uint32_t n_left = 0;
@@ -246,8 +249,8 @@ static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_en
     return cudaSuccess;
 }
 
-/* As lock. A thread that has to wait gives up the interpreter's lock to *state: the thread that has
- * this lock may need it. */
+/* Take the lock as `lock` does. A thread that has to wait gives up the interpreter's lock to
+ * *state, because the thread that holds the device's lock may need it. */
 static int lock_for_release(struct pstk__cuda *d, int quick, void **state, struct pstk_error *err)
 {
     *state = NULL;
@@ -333,7 +336,7 @@ int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pst
     return 0;
 }
 
-/* Take the stream out of those that the device closes. */
+/* Take the stream off the list of those that the device closes. */
 static void forget_stream(struct pstk__cuda *d, cudaStream_t stream)
 {
     pthread_mutex_lock(&d->lock);
@@ -365,7 +368,7 @@ void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
     for (struct pstk__cuda_stream *stream = d->opened; stream; stream = next) {
         next = stream->next;
         if (is_entered)
-            cudaStreamDestroy(stream->stream); /* what is in it runs on */
+            cudaStreamDestroy(stream->stream); /* work in the stream goes on */
         free(stream);
     }
     d->opened = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/load: from host slots to slots of the GPU. The uploader's thread alone, which the device is
- * current for; it holds no lock. A slot's uses are the uploader's here: the consumer's threads
- * write them while the slot is leased, and the pool's lock (free list) hands them over.
+ * cuda/load: loads host slots into the GPU's slots. Only the uploader's thread calls this, with the
+ * device current, and it holds no lock. A slot's uses are the uploader's here: the consumer's
+ * threads write them while the slot is leased, and the pool's lock (free list) hands them over.
  */
 #include "device/cuda/gpu.h"
 
@@ -14,16 +14,18 @@
 int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    /* Without this, after a fork the device may read pages that no longer belong to the parent:
-     * older kernels copy page-locked pages on write. No child may touch a slot anyway. */
+    /* Keep the pages out of children. Otherwise the device may read pages that no longer belong to
+     * the parent after a fork: older kernels copy page-locked pages on write. No child may touch a
+     * slot anyway. */
     (void)madvise(memory, size, MADV_DONTFORK);
-    /* Locking takes every page there is, so that nothing is lost by larger ones: 19 pages of 2 MiB
-     * are locked and mapped for a batch of 38 MB, not 9400. A kernel without them refuses. */
+    /* Ask for huge pages. Locking takes every page anyway, so larger ones lose nothing: a batch of
+     * 38 MB then locks and maps 19 pages of 2 MiB, not 9400. A kernel without huge pages refuses.
+     */
     (void)madvise(memory, size, MADV_HUGEPAGE);
     cudaError_t code = cudaHostRegister(memory, size, cudaHostRegisterDefault);
     if (code == cudaSuccess)
         return 0;
-    cudaGetLastError(); /* it would be taken for the next call's; the thread is ours */
+    cudaGetLastError(); /* clears the error, which the next call would return; the thread is ours */
     code = pstk__bounce_open(&d->bounce);
     if (code == cudaSuccess)
         return 1;
@@ -47,8 +49,8 @@ uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot)
     return d->memory + slot * d->layout.device_size;
 }
 
-/* Copies of one engine are worked off one by one, whatever streams they are of: between the pieces
- * those of the trainer have their turn. A piece takes some 0.1 ms. */
+/* Bytes of a piece, which takes some 0.1 ms to copy. A copy engine works off copies one by one,
+ * from whatever streams, so the trainer's copies get their turn between the pieces. */
 #define PIECE ((uint64_t)4 << 20)
 
 static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *load, uint8_t *to,
@@ -69,8 +71,8 @@ static cudaError_t is_over(cudaEvent_t event, int wait)
     return wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
 }
 
-/* The slot's last load is over as well, even if nobody used it: its copies were seen done, and
- * kernels run one after another. */
+/* Check the slot's uses. Its last load is over as well, even if nobody used it: its copies were
+ * seen done, and kernels run one after another. */
 int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
@@ -86,7 +88,7 @@ int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct
     return 1;
 }
 
-/* All dense rows, and the offsets: two copies. */
+/* Copy all dense rows, and the offsets: two copies. */
 static cudaError_t copy_dense(struct pstk__cuda *d, struct pstk__cuda_load *l,
                               const struct pstk__load *load, uint8_t *slot)
 {
@@ -98,7 +100,7 @@ static cudaError_t copy_dense(struct pstk__cuda *d, struct pstk__cuda_load *l,
                                       layout->dense_size - layout->arrival_size);
 }
 
-/* The same of a batch whose rows are not as large as the slot: what is in use of each output. */
+/* Copy the used part of each output, for a batch whose rows are smaller than the slot's. */
 static cudaError_t copy_sized(struct pstk__cuda *d, struct pstk__cuda_load *l,
                               const struct pstk__load *load, uint8_t *slot)
 {
@@ -157,9 +159,9 @@ static void count_copy(struct pstk__cuda *d, const struct pstk__cuda_load *load)
     pstk__count(&d->copy_bytes, load->size);
 }
 
-/* Nothing waits for the copies: they are over. `loaded` is recorded after the kernels, or on their
- * stream where there are no kernels: the stream of the copies may already have the next load's
- * copies. */
+/* Queue the kernels. Nothing has to wait for the copies, because they are over. `loaded` is
+ * recorded on the kernels' stream even when there are no kernels: the copies' stream may already
+ * have the next load's copies. */
 static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_load *load,
                                  const struct pstk__load_end *end)
 {

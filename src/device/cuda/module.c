@@ -28,7 +28,7 @@ const struct pstk__cuda_image *pstk__cuda_image_choose(const struct pstk__cuda_i
     return best;
 }
 
-/* The image for the device; NULL: none fits, or *code says what went wrong. */
+/* Return the image for the device; NULL: no image fits, or *code is an error. */
 static const struct pstk__cuda_image *image_of(int32_t index, cudaError_t *code)
 {
     int major = 0, minor = 0;
@@ -71,6 +71,6 @@ void pstk__cuda_module_close(struct pstk__cuda_module *module)
 {
     if (module->handle)
         (void)module->unload(
-            module->handle); /* what it answers is of no use: a faulted context keeps all */
+            module->handle); /* its result is ignored: a faulted context keeps everything */
     module->handle = NULL;
 }

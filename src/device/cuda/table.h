@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda/table: the device table's CUDA entry. Absent from a build, it says so when it is asked. */
+/* cuda/table: the device table's CUDA entry. In a build without CUDA it reports that when it is
+ * asked. */
 #ifndef PSTK_CUDA_TABLE_H
 #define PSTK_CUDA_TABLE_H
 

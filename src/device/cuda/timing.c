@@ -30,7 +30,7 @@ void pstk__timing_close(struct pstk__timing *timing)
     timing->n = 0;
 }
 
-/* each: a histogram that the time goes to as well, or NULL. */
+/* Add the time between two events to a counter; each: a histogram that also gets it, or NULL. */
 static void count(_Atomic uint64_t *counter, struct pstk__histogram *each, cudaEvent_t from,
                   cudaEvent_t to)
 {
@@ -80,7 +80,7 @@ static void collect(struct pstk__timing *timing)
 
 void pstk__timing_ask(struct pstk__timing *timing, cudaStream_t stream, int again)
 {
-    collect(timing); /* the place past the last one moves with nothing that is read */
+    collect(timing); /* reading does not move the entry after the last lease */
     struct pstk__timing_lease *lease =
         &timing->leases[(timing->first + timing->n) % PSTK__TIMING_LEASES];
     if (again && timing->is_asking && lease->stream == stream)

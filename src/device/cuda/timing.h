@@ -22,38 +22,38 @@
 #include <stdint.h>
 
 #define PSTK__TIMING_LEASES 64u
-#define PSTK__TIMING_STREAMS 4u /* that it distinguishes at a time */
+#define PSTK__TIMING_STREAMS 4u /* streams distinguished at a time */
 
-/* One lease, or, past the last one, what was asked for. */
+/* One lease, or, after the last lease, a request for one. */
 struct pstk__timing_lease {
     cudaEvent_t asked, arrived; /* owned */
     cudaStream_t stream;
-    uint32_t after_gap; /* 1: leases before it went unmeasured */
+    uint32_t after_gap; /* 1: leases before this one went unmeasured */
 };
 
 /* A stream's last lease that was read. */
 struct pstk__timing_stream {
-    cudaEvent_t arrived; /* owned; exchanged with that of the lease */
+    cudaEvent_t arrived; /* owned; swapped with the lease's event */
     cudaStream_t stream;
-    uint32_t is_known; /* 1: the two above say something */
+    uint32_t is_known; /* 1: stream and arrived are valid */
 };
 
 struct pstk__timing {
     struct pstk__timing_lease leases[PSTK__TIMING_LEASES];
     struct pstk__timing_stream streams[PSTK__TIMING_STREAMS];
-    uint32_t first, n;    /* of the ring: leases that were not read yet */
-    uint32_t is_asking;   /* 1: the place past them has its stream, and `asked` recorded */
+    uint32_t first, n;    /* leases of the ring that were not read yet */
+    uint32_t is_asking;   /* 1: the entry after them has its stream, and `asked` is recorded */
     uint32_t gap;         /* 1: the lease before the next one went unmeasured */
-    uint32_t next_stream; /* whose place a new stream takes */
-    _Atomic uint64_t used_ns, starved_ns; /* any thread reads */
-    struct pstk__histogram waits;         /* that starved_ns is the sum of; any thread reads */
+    uint32_t next_stream; /* entry that the next new stream replaces */
+    _Atomic uint64_t used_ns, starved_ns; /* ns; any thread reads */
+    struct pstk__histogram waits;         /* the waits that starved_ns sums up; any thread reads */
 };
 
 cudaError_t pstk__timing_open(struct pstk__timing *timing);
 void pstk__timing_close(struct pstk__timing *timing);
-/* The stream asks for a batch, from now on; with `again` from when it first did. */
+/* Begin a request by the stream, from now on; with `again`, from its first call on. */
 void pstk__timing_ask(struct pstk__timing *timing, cudaStream_t stream, int again);
-/* The stream that asked has been made to wait for the batch's load. */
+/* End the stream's request: the stream now waits for the batch's load. */
 void pstk__timing_arrive(struct pstk__timing *timing, cudaStream_t stream);
 
 #endif
