@@ -6,7 +6,7 @@
 #define HEAD_SIZE 8 /* length and name */
 #define CRC_SIZE 4
 
-/* 1: characters of \w, which Pillow asks for. */
+/* Return 1 when all characters match \w, as Pillow requires. */
 static int is_name(const uint8_t *p)
 {
     for (int i = 0; i < 4; i++)

@@ -7,12 +7,12 @@
 
 #define PSTK__PNG_IHDR_END 33 /* bytes: signature, then length, name, 13 bytes and CRC of IHDR */
 
-/* Numbers are big-endian. */
+/* Return a 32-bit big-endian number. */
 static inline uint32_t pstk__png_get32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
-/* Returns what follows the number. */
+/* Write a 32-bit big-endian number. Returns the byte after it. */
 static inline uint8_t *pstk__png_put32(uint8_t *p, uint32_t v)
 {
     p[0] = (uint8_t)(v >> 24);
@@ -28,13 +28,13 @@ struct pstk__png_chunk {
     uint32_t size;
 };
 
-/* 1: the chunk at *at, and *at moves past its CRC. 0: there is none, it is cut short, or bytes that
- * Pillow takes for no name follow. */
+/* Find the chunk at *at, and move *at past its CRC. Returns 1, or 0 when there is no chunk, it is
+ * cut short, or the next bytes are no name to Pillow. */
 int pstk__png_chunk_next(const void *file, uint64_t size, uint64_t *at,
                          struct pstk__png_chunk *chunk);
-/* 1: a chunk begins at `at`; its data may be cut off. */
+/* Return 1 when a chunk begins at `at`; its data may be cut off. */
 int pstk__png_chunk_begin(const void *file, uint64_t size, uint64_t at,
                           struct pstk__png_chunk *chunk);
-/* 1: the chunk has this name. */
+/* Return 1 when the chunk has this name. */
 int pstk__png_chunk_is(const struct pstk__png_chunk *chunk, const char *name);
 #endif

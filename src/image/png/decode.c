@@ -40,12 +40,13 @@ struct file {
 struct reader {
     struct file file;
     uint64_t at;                       /* <= file.size */
-    struct pstk__png_salvage *salvage; /* in the arena: its bytes are read; NULL: those of `file` */
+    struct pstk__png_salvage *salvage; /* in the arena; libpng reads its bytes; NULL: it reads those
+                                          of `file` */
     struct pstk__arena *arena;
-    png_structp png; /* in the arena, as all memory of libpng */
+    png_structp png; /* in the arena, like all memory of libpng */
     png_infop info;
-    uint32_t row_channels; /* channels of libpng's rows: the sink's; 3 for colour and a sink of 1; 1
-                              for palette indices */
+    uint32_t row_channels; /* channels of libpng's rows: the sink's, with two exceptions: 3 for
+                              colour and a sink of 1, and 1 for palette indices */
     uint32_t has_palette;  /* 1: rows are palette indices */
     uint32_t has_key;      /* 1: pixels of this colour have alpha 0 */
     uint8_t key[3];
@@ -60,14 +61,16 @@ struct reader {
 struct request {
     const struct pstk__image_info *info;
     const struct pstk__box *box;
-    const struct pstk__row_sink *sink; /* of samples as they are, its channels are their bytes */
-    int as_coded;                      /* 1: give the samples of one channel as they are */
+    const struct pstk__row_sink *sink; /* channels are a sample's bytes when samples are given as
+                                          coded */
+    int as_coded;                      /* 1: give the samples of one channel as coded */
     int is_salvaged;                   /* 1: the fault of the file may come after its rows */
 };
 
 /* ---- the header, without libpng ------------------------------------------------------------- */
 
-/* CRC-32 (reflected 0xedb88320) of a few bytes; libpng checks those of the image data. */
+/* Return the CRC-32 (reflected 0xedb88320) of a few bytes; libpng checks those of the image data.
+ */
 static uint32_t crc32_of(const uint8_t *p, uint32_t n)
 {
     uint32_t crc = 0xffffffffu;
@@ -79,7 +82,8 @@ static uint32_t crc32_of(const uint8_t *p, uint32_t n)
     return ~crc;
 }
 
-/* Samples of a pixel; 0: no PNG has this colour type with this bit depth (PNG 3, 11.2.1). */
+/* Return the samples of a pixel; 0: PNG does not allow this colour type with this bit depth (PNG 3,
+ * 11.2.1). */
 static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
 {
     const int is_whole = bit_depth == 8 || bit_depth == 16;
@@ -100,7 +104,7 @@ static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
     }
 }
 
-/* Read the header, which may be of any PNG file, without the orientation. */
+/* Read the header of any PNG file, without the orientation. */
 static int read_header(const struct file *file, uint64_t max_pixels, struct pstk__image_info *info,
                        struct pstk_error *err)
 {
@@ -235,7 +239,7 @@ static void begin_image(struct reader *reader, const struct request *request)
     png_set_benign_errors(png, 0);
     png_set_user_limits(png, info->width, info->height); /* libpng refuses a larger image unread */
     /* skip all chunks except IHDR, PLTE, tRNS, IDAT and IEND; then also tRNS, which this file reads
-     * as Pillow does */
+     * by Pillow's rules */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
     png_read_info(png, reader->info);
@@ -293,7 +297,7 @@ static void choose_palette_alpha(struct reader *reader)
         reader->colors[i][3] = chunk[i];
 }
 
-/* Let libpng return indices. Those past the end of the palette are black, as in Pillow 12. */
+/* Let libpng return indices. Indices past the end of the palette are black, as in Pillow 12. */
 static void choose_palette(struct reader *reader, uint32_t channels)
 {
     png_color *palette = NULL;
@@ -334,8 +338,8 @@ static void choose_alpha(struct reader *reader, uint32_t color)
         memset(reader->key, chunk[0] || chunk[1] ? 255 : 0, sizeof reader->key);
 }
 
-/* Let libpng return the samples as they are coded: a byte each, or two of 16 bits in the machine's
- * order, which is little-endian. */
+/* Let libpng return the samples as coded: one byte each, or two for 16 bits in the machine's order,
+ * which is little-endian. */
 static void choose_samples(struct reader *reader)
 {
     const int is_wide = png_get_bit_depth(reader->png, reader->info) == 16;
@@ -370,7 +374,7 @@ static void choose_output(struct reader *reader, const struct request *request)
         choose_alpha(reader, color);
 }
 
-/* Replace indices by colours, in place: from the last to the first, because colours are longer. */
+/* Replace indices by colours, in place, from the last to the first, because colours are longer. */
 static inline void expand_palette(const struct reader *reader, uint8_t *row, uint32_t n,
                                   uint32_t channels)
 {
@@ -409,7 +413,7 @@ static void *get_rows(struct reader *reader, uint64_t size)
     return rows;
 }
 
-/* Return the bytes of a row: of libpng's form or the sink's, whichever is longer. */
+/* Return the bytes of a row in libpng's form or the sink's, whichever is longer. */
 static uint64_t row_size(const struct reader *reader, const struct request *request)
 {
     const uint32_t channels = request->sink->channels;
@@ -431,7 +435,8 @@ static void decode_plain(struct reader *reader, const struct request *request)
     }
 }
 
-/* Decode the whole image in seven passes; each except the last fills some pixels of some rows. */
+/* Decode the whole image in seven passes. Each pass except the last fills some pixels of some rows.
+ */
 static void decode_interlaced(struct reader *reader, const struct request *request, int n_passes)
 {
     const struct pstk__box *box = request->box;
@@ -446,12 +451,12 @@ static void decode_interlaced(struct reader *reader, const struct request *reque
     request->sink->rows(request->sink->user, first, stride, box->height);
 }
 
-/* setjmp has a function of its own, in which only pointers live across it. */
+/* Decode under setjmp. It has a function of its own, in which only pointers live across it. */
 static int decode_guarded(struct reader *reader, const struct request *request)
 {
     if (setjmp(reader->escape))
         return -1;
-    /* on_error twice: a warning (such as a wrong CRC of a skipped chunk) is an error too */
+    /* on_error twice: a warning (such as a skipped chunk's wrong CRC) is an error too */
     reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_error,
                                            reader, get_memory, free_memory);
     if (!reader->png) {
@@ -486,8 +491,8 @@ static int png_open(void **out, struct pstk__arena *arena, uint32_t isa, struct 
     return 0;
 }
 
-/* Have the bytes of a whole file read in place of those of the image, whose header goes to *found.
- * -1: with the reader's text or out_of_memory set. */
+/* Let libpng read the bytes of a repaired file instead of the image's own; its header goes to
+ * *found. Returns -1 with the reader's text or out_of_memory set. */
 static int begin_salvage(struct reader *reader, struct pstk__image_info *found)
 {
     int result = read_header(&reader->file, UINT64_MAX, found, NULL);
@@ -567,10 +572,10 @@ int pstk__png_samples(struct pstk__arena *arena, const struct pstk__coded *image
 }
 
 /*
- * Bytes for an image of w x h pixels. If interlaced, all of it in RGBA. For every image libpng's
- * two row buffers within zlib's limits: up to 8 bytes a pixel, rounded up to 8 pixels, and 64 more;
- * our row; and less than 128 KiB for libpng's structs, zlib's state and window (7 and 32 KiB),
- * libpng's read buffer for one chunk and inflate's tables.
+ * Return the bytes for an image of w x h pixels. An interlaced image is held whole in RGBA. Every
+ * image takes libpng's two row buffers within zlib's limits: up to 8 bytes a pixel, rounded up to 8
+ * pixels, and 64 more; our row; and less than 128 KiB for libpng's structs, zlib's state and window
+ * (7 and 32 KiB), libpng's read buffer for one chunk and inflate's tables.
  */
 static uint64_t png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {

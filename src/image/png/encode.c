@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of zlib's levels: level 6 takes four times as long for a few percent. */
+/* zlib's level; level 6 takes four times as long and saves a few percent. */
 #define LEVEL 3
 
 struct encoder {
@@ -52,7 +52,8 @@ static void flush(png_structp png)
     (void)png;
 }
 
-/* 0, or -1: no memory. Nothing else can fail: the sizes were checked. */
+/* Encode the pixels. Returns 0, or -1: no memory. Nothing else can fail, because the sizes were
+ * checked. */
 static int encode(struct encoder *encoder, const uint8_t *pixels,
                   const struct pstk__image_info *image)
 {

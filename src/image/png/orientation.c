@@ -9,30 +9,31 @@
 
 #include <string.h>
 
-/* Bytes that are inflated to check texts, at most; Pillow refuses a file of more text
+/* Most bytes that are inflated to check texts; Pillow refuses a file with more text
  * (MAX_TEXT_MEMORY). */
 #define CHECK_MAX (64ull << 20)
 /* Lines before the hexadecimal digits of a raw profile: an empty one, its name, its size. */
 #define N_PROFILE_LINES 3
 
-/* Where the metadata is. Of each kind the last one counts, as in Pillow's dictionary. */
+/* The locations of the metadata. The last one of each kind counts, as in Pillow's dictionary. */
 struct metadata {
     const uint8_t *exif; /* NULL: there is none */
     uint32_t exif_size;
-    int is_refused; /* 1: the last text "exif" is not one that Pillow can read as Exif */
+    int is_refused;                  /* 1: Pillow cannot read the last text "exif" as Exif */
     struct pstk__png_text profile;   /* key NULL: there is none */
     struct pstk__png_text xmp;       /* size 0: there is none */
-    struct pstk__png_text xmp_bytes; /* of the last iTXt chunk, UTF-8 or not; if `xmp` has none */
-    uint64_t n_checked;              /* bytes inflated */
+    struct pstk__png_text xmp_bytes; /* text of the last iTXt chunk, UTF-8 or not; used if `xmp` is
+                                        empty */
+    uint64_t n_checked;              /* bytes inflated so far */
 };
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-/* What reading a text to its end shows. */
+/* The result of reading a text to its end. */
 struct check {
     int does_inflate;
     int is_utf8;
-    uint64_t size; /* bytes, inflated */
+    uint64_t size; /* bytes of the inflated text */
 };
 
 static struct check check_text(struct metadata *found, const struct pstk__png_text *text)
@@ -57,7 +58,7 @@ static struct check check_text(struct metadata *found, const struct pstk__png_te
     return check;
 }
 
-/* Take a text that may have metadata. Pillow ignores an iTXt chunk whose text does not inflate, and
+/* Note a text that may hold metadata. Pillow ignores an iTXt chunk whose text does not inflate, and
  * takes the text of such a zTXt chunk for an empty one. */
 static void take_text(struct metadata *found, const struct pstk__png_chunk *chunk)
 {
@@ -94,7 +95,7 @@ static void take_text(struct metadata *found, const struct pstk__png_chunk *chun
 
 /* The frames of an animation, by the chunks before the image data. */
 struct animation {
-    uint32_t n_frames; /* 0: none */
+    uint32_t n_frames; /* frames; 0: no animation */
     int has_frame;     /* 1: the image data are a frame */
 };
 
@@ -106,11 +107,12 @@ static void take_frame(struct animation *animation, const struct pstk__png_chunk
         return;
     const uint8_t *p = chunk->data;
     const uint32_t n = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    if (animation->n_frames != 0 || (n != 0 && n <= 0x80000000u)) /* a second one ends it */
+    if (animation->n_frames != 0 ||
+        (n != 0 && n <= 0x80000000u)) /* a second one ends the animation */
         animation->n_frames = animation->n_frames != 0 ? 0 : n;
 }
 
-/* Find the metadata: up to IEND, or the next frame of an animation. */
+/* Find the metadata before IEND, or before the next frame of an animation. */
 static void find(struct metadata *found, const void *file, uint64_t size)
 {
     struct pstk__png_chunk chunk;
@@ -136,11 +138,11 @@ static void find(struct metadata *found, const void *file, uint64_t size)
 
 /* ---- a raw profile -------------------------------------------------------------------------- */
 
-/* The bytes that the hexadecimal digits of a text state. */
+/* A reader of the bytes that a text has as hexadecimal digits. */
 struct profile {
     const struct pstk__png_text *text;
     struct pstk__png_text_reader reader;
-    uint64_t at; /* bytes given */
+    uint64_t at; /* bytes returned so far */
     uint32_t n_lines;
     uint32_t next, n; /* characters in `characters` */
     uint8_t characters[512];
@@ -156,7 +158,7 @@ static void begin_profile(struct profile *profile)
     profile->next = profile->n = 0;
 }
 
-/* Return the next character that is not a line feed, after the first lines; ENDS. */
+/* Return the next character after the first lines that is not a line feed; ENDS. */
 static int next_character(struct profile *profile)
 {
     for (;;) {
@@ -184,7 +186,8 @@ static int digit_of(int c)
     return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
-/* Return the next byte, as Python's bytes.fromhex; ENDS; FAILS: these are no digits. */
+/* Return the next byte, by the rules of Python's bytes.fromhex; ENDS; FAILS: these are no digits.
+ */
 static int next_byte(struct profile *profile)
 {
     int c;

@@ -67,7 +67,7 @@ static int deflate_some(struct work *work, const uint8_t *rows, uint32_t n, int 
     work->out.avail_in = n;
     int r = Z_OK;
     do {
-        if (reserve(work, 4096 + 4) < 0) /* 4: for the CRC */
+        if (reserve(work, 4096 + 4) < 0) /* 4 bytes for the CRC */
             return PSTK_ENOMEM;
         const uint64_t room = work->capacity - work->used - 4;
         work->out.next_out = work->bytes + work->used;
@@ -89,7 +89,8 @@ static int copy_rows(struct work *work)
     return r < 0 ? r : deflate_some(work, NULL, 0, Z_FINISH);
 }
 
-/* 1: libpng takes a chunk of this name and size; it refuses a whole file for another one. */
+/* Return 1 when libpng takes a chunk of this name and size; any other chunk makes it refuse the
+ * whole file. */
 static int is_usual(const struct pstk__png_chunk *chunk)
 {
     for (int i = 0; i < 4; i++)
@@ -98,8 +99,8 @@ static int is_usual(const struct pstk__png_chunk *chunk)
     return chunk->size <= PNG_USER_CHUNK_MALLOC_MAX;
 }
 
-/* Copy the chunks after the image data, without CRC: Pillow reads none. One whose content is cut is
- * an error there. */
+/* Copy the chunks after the image data, without checking CRCs: Pillow does not read these. A chunk
+ * whose content is cut is an error in Pillow. */
 static int copy_after(struct work *work)
 {
     struct pstk__png_chunk chunk;

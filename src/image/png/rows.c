@@ -18,7 +18,8 @@ static int is_any(const struct pstk__png_chunk *chunk, const char *names)
     return 0;
 }
 
-/* 1: the byte after the key of a text or a profile is its compression method, and is 0. */
+/* Return 1 when Pillow accepts the compression method, the byte after the key of a text or profile:
+ * it is 0, or missing from a text. */
 static int has_method(const struct pstk__png_chunk *chunk)
 {
     const uint8_t *zero = chunk->size ? memchr(chunk->data, 0, chunk->size) : NULL;
@@ -27,7 +28,7 @@ static int has_method(const struct pstk__png_chunk *chunk)
     return chunk->size > key + 1 ? chunk->data[key + 1] == 0 : !is_profile;
 }
 
-/* 1: Pillow raises an exception, or the file is an animation. */
+/* Return 1 when Pillow raises an exception, or the file is an animation. */
 static int is_refused(const struct pstk__png_rows *rows, const struct pstk__png_chunk *chunk)
 {
     const struct pstk__image_info *info = rows->info;
@@ -42,7 +43,7 @@ static int is_refused(const struct pstk__png_rows *rows, const struct pstk__png_
            (pstk__png_chunk_is(chunk, "pHYs") && n < 9) || is_any(chunk, "IHDRacTLfcTLfdAT");
 }
 
-/* 1: the chunk before `end` has its CRC. */
+/* Return 1 when the chunk before `end` has the right CRC. */
 static int has_crc(const struct pstk__png_rows *rows, const struct pstk__png_chunk *chunk,
                    uint64_t end)
 {
@@ -71,7 +72,7 @@ static int find_data(struct pstk__png_rows *rows)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Return the bytes of all rows, each with its filter, of an image that may be interlaced. */
+/* Return the bytes of all rows, each with its filter; the image may be interlaced. */
 static uint64_t rows_size(const struct pstk__png_rows *rows)
 {
     static const uint8_t passes[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
@@ -105,7 +106,8 @@ int pstk__png_rows_begin(struct pstk__png_rows *rows, const void *data, uint64_t
     return rows->is_open ? 0 : PSTK_ENOMEM;
 }
 
-/* Go to the next chunk of image data, the last of which may be cut. 0: there is none. */
+/* Go to the next chunk of image data, the last of which may be cut. Returns 0 when there is none.
+ */
 static int next_chunk(struct pstk__png_rows *rows)
 {
     struct pstk__png_chunk chunk;
@@ -119,7 +121,7 @@ static int next_chunk(struct pstk__png_rows *rows)
     return 1;
 }
 
-/* Give zlib the next piece, as Pillow does. 0: there is none. */
+/* Give zlib the next piece, in Pillow's sizes. Returns 0 when there is none. */
 static int next_piece(struct pstk__png_rows *rows)
 {
     while (rows->piece_at == rows->piece_end)
@@ -132,8 +134,8 @@ static int next_piece(struct pstk__png_rows *rows)
     return 1;
 }
 
-/* Inflate no further than the last row: zlib may refuse what comes before its end or at it, and
- * Pillow does not look at what follows. */
+/* Inflate no further than the last row: zlib may refuse bytes before or at its end, and Pillow does
+ * not look at later ones. */
 int64_t pstk__png_rows_next(struct pstk__png_rows *rows, uint8_t *out)
 {
     while (rows->n_left > 0) {

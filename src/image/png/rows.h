@@ -15,19 +15,20 @@
 
 #include <zlib.h>
 
-/* Bytes that next wants room for. */
+/* Bytes of room that next needs. */
 #define PSTK__PNG_ROWS_ROOM 16384u
 
-/* A file being read. Zero `in`, or set zlib's functions of memory; begin sets the others. */
+/* A file being read. Zero `in`, or set zlib's memory functions there; begin sets the other members.
+ */
 struct pstk__png_rows {
     const uint8_t *data; /* borrowed */
     uint64_t size;
     const struct pstk__image_info *info; /* borrowed */
-    uint64_t data_at; /* of the first IDAT chunk: the chunks before it are whole, as Pillow checks
-                       */
-    uint64_t at;      /* of the next chunk */
-    uint64_t piece_at, piece_end; /* of the image data that zlib has not been given */
-    uint64_t n_left;              /* bytes of rows that are to come */
+    uint64_t data_at; /* offset of the first IDAT chunk; begin has checked that the chunks before it
+                         are complete, as Pillow does */
+    uint64_t at;      /* offset of the next chunk */
+    uint64_t piece_at, piece_end; /* offsets of the image data that zlib does not have yet */
+    uint64_t n_left;              /* bytes of rows still to come */
     z_stream in;
     int is_open; /* 1: in is open */
 };
@@ -39,9 +40,9 @@ int pstk__png_rows_begin(struct pstk__png_rows *rows, const void *data, uint64_t
 /* Write the next bytes of rows, with their filters, to PSTK__PNG_ROWS_ROOM bytes. Returns their
  * number; 0: the last row was returned; EBADMSG: rows are missing, or their data is damaged. */
 int64_t pstk__png_rows_next(struct pstk__png_rows *rows, uint8_t *out);
-/* Find the next chunk after the image data, up to IEND; Pillow does not look at its CRC. 1: *chunk;
- * 0: there is none; EBADMSG: Pillow refuses it. */
+/* Find the next chunk after the image data, up to IEND, without checking its CRC, as Pillow does.
+ * Returns 1 with *chunk set; 0: there is none; EBADMSG: Pillow refuses it. */
 int pstk__png_rows_after(struct pstk__png_rows *rows, struct pstk__png_chunk *chunk);
-/* Give zlib's memory back. */
+/* Free zlib's memory. */
 void pstk__png_rows_close(struct pstk__png_rows *rows);
 #endif

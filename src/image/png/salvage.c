@@ -41,8 +41,8 @@ static void end_chunk(struct pstk__png_salvage *salvage, const char *name, uint8
     salvage->n_next = (uint64_t)(end - salvage->made);
 }
 
-/* Make a chunk of rows: a deflate block that is stored (RFC 1951, 3.2.4), in zlib's frame (RFC
- * 1950). 0: the last row was passed on. */
+/* Make a chunk of rows: a stored deflate block (RFC 1951, 3.2.4) in zlib's format (RFC 1950).
+ * Returns 0 after the last row. */
 static int64_t make_rows(struct pstk__png_salvage *salvage)
 {
     uint8_t *p = salvage->made + 8;

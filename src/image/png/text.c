@@ -21,7 +21,7 @@ static int take_word(struct pstk__png_text *text, const uint8_t **word, uint32_t
     return 1;
 }
 
-/* Take the compression method, 0. 0: there is another one. */
+/* Take the compression method, 0. Returns 0 when it is another one. */
 static int take_method(struct pstk__png_text *text)
 {
     if (text->size == 0)
@@ -34,7 +34,8 @@ static int take_method(struct pstk__png_text *text)
     return 1;
 }
 
-/* Take what precedes the text of an iTXt chunk: flag, method, language and translated key. */
+/* Take the fields that precede the text of an iTXt chunk: flag, method, language and translated
+ * key. */
 static int take_international(struct pstk__png_text *text)
 {
     const uint8_t *word;
@@ -109,8 +110,8 @@ void pstk__png_text_begin(struct pstk__png_text_reader *reader, const struct pst
         reader->has_failed = 1;
 }
 
-/* Inflate as Python's decompressobj: a stream that is cut short ends, and bytes after it count for
- * nothing. */
+/* Inflate as Python's decompressobj does: a stream that is cut short ends there, and bytes after
+ * the stream are ignored. */
 static int64_t inflate_some(struct pstk__png_text_reader *reader, uint8_t *out, uint32_t n)
 {
     z_stream *zlib = &reader->zlib;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * png/text: the texts in the tEXt, zTXt and iTXt chunks of a PNG file, as Pillow 12 reads them,
- * some of them inflated. Allocates nothing.
+ * png/text: finds the texts in the tEXt, zTXt and iTXt chunks of a PNG file, as Pillow 12 reads
+ * them, and inflates compressed ones. Allocates nothing.
  */
 #ifndef PSTK_PNG_TEXT_H
 #define PSTK_PNG_TEXT_H
@@ -13,35 +13,36 @@
 struct pstk__png_text {
     const char *key;     /* of key_size bytes, not terminated */
     uint32_t key_size;   /* bytes */
-    const uint8_t *data; /* as it is coded */
+    const uint8_t *data; /* the text as coded */
     uint32_t size;       /* bytes */
     int is_deflated;     /* 1: data is a zlib stream */
-    int is_utf8;         /* 1: of an iTXt chunk, and the words before its text are UTF-8 */
+    int is_utf8;         /* 1: the text is of an iTXt chunk, and the words before it are UTF-8 */
 };
 
-/* 1: the chunk has a text. 0: it is another chunk, or one whose text Pillow ignores or refuses. */
+/* Find the text of a chunk. Returns 1; 0: it is another chunk, or Pillow ignores or refuses its
+ * text. */
 int pstk__png_text_of(const struct pstk__png_chunk *chunk, struct pstk__png_text *text);
-/* 1: the text has this key. */
+/* Return 1 when the text has this key. */
 int pstk__png_text_is(const struct pstk__png_text *text, const char *key);
 
-/* Bytes of an inflated text, at most: Pillow's MAX_TEXT_CHUNK. */
+/* Most bytes of an inflated text: Pillow's MAX_TEXT_CHUNK. */
 #define PSTK__PNG_TEXT_MAX (1u << 20)
-/* Bytes for zlib's state and window: 44 KiB by its documentation; forks of it take some more. */
+/* Bytes for zlib's state and window: 44 KiB by its documentation; zlib's forks take some more. */
 #define PSTK__PNG_INFLATE_SIZE (64u << 10)
 
-/* Reads a text from its begin to its end. */
+/* A reader of a text from its beginning to its end. */
 struct pstk__png_text_reader {
     const struct pstk__png_text *text; /* borrowed */
-    uint64_t n_read;                   /* bytes given so far */
-    int is_deflated;                   /* 1: the text is, and has bytes */
-    z_stream zlib;                     /* of such a text */
+    uint64_t n_read;                   /* bytes returned so far */
+    int is_deflated;                   /* 1: the text is a zlib stream, and not empty */
+    z_stream zlib;                     /* used for a zlib stream */
     int has_ended;                     /* 1: no byte follows */
     int has_failed;                    /* 1: the text is refused */
-    uint32_t used;                     /* bytes of memory */
+    uint32_t used;                     /* bytes of memory in use */
     _Alignas(64) uint8_t memory[PSTK__PNG_INFLATE_SIZE];
 };
 
-/* Go to the begin of the text. A reader may do so at any time. */
+/* Go to the beginning of the text. Callers may do so at any time. */
 void pstk__png_text_begin(struct pstk__png_text_reader *reader, const struct pstk__png_text *text);
 /* Copy the next bytes, at most n. Returns their number, 0 at the end; -1: the text does not
  * inflate, or is longer than PSTK__PNG_TEXT_MAX. */
