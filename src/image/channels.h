@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image/channels: converts rows of pixels between 1 (gray), 3 (RGB) and 4 (RGBA) channels, as
- * Pillow's Image.convert does of images without a tRNS chunk, the same way for every decoder and
- * operation. Pure.
+ * image/channels: converts rows of pixels between 1 (gray), 3 (RGB) and 4 (RGBA) channels. The
+ * results are those of Pillow's Image.convert for images without a tRNS chunk, for every decoder
+ * and operation. Pure.
  */
 #ifndef PSTK_IMAGE_CHANNELS_H
 #define PSTK_IMAGE_CHANNELS_H
 
 #include <stdint.h>
 
-/* Pillow's L24: luma by ITU-R 601-2 in 16-bit fixed point, rounded. The weights add up to 2^16, so
- * a gray keeps its value. */
+/* Return Pillow's L24: luma by ITU-R 601-2 in 16-bit fixed point, rounded. The weights add up to
+ * 2^16, so a gray keeps its value. */
 static inline uint8_t pstk__luma(const uint8_t *rgb)
 {
     return (uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);

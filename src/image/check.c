@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image/check: checks that a file is an image that decodes without damage to its last row, or finds
- * out that Pillow loads it all the same. */
+/* image/check: checks that a file is an image that decodes without damage to its last row, or that
+ * Pillow loads despite its damage. */
 #include "base/error.h"
 #include "image/image.h"
 #include "image/jpeg/plain.h"
@@ -38,8 +38,8 @@ static int decode_all(const void *data, uint64_t size, const struct pstk__image_
     return r;
 }
 
-/* 1: our own reader finds, in a fraction of the time, that libjpeg would decode the file without a
- * warning. */
+/* Return 1 when our own reader finds, in a fraction of the time, that libjpeg would decode the file
+ * without a warning. */
 static int is_plain_and_whole(const void *data, uint64_t size, const struct pstk__image_info *info)
 {
     if (info->encoding != PSTK_ENCODING_JPEG)

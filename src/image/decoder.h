@@ -23,10 +23,10 @@ struct pstk__image_info {
     uint32_t width;    /* pixels, as coded */
     uint32_t height;
     uint32_t orientation; /* EXIF, 1..8; 1 when there is none */
-    /* number of channels of the coded image, by its header */
+    /* number of channels of the coded image, from its header */
     uint8_t channels;
-    uint8_t bit_depth;   /* of a sample */
-    uint8_t has_palette; /* 1: samples are numbers of a palette's colours */
+    uint8_t bit_depth;   /* bits of a sample */
+    uint8_t has_palette; /* 1: samples are indices of a palette */
 };
 
 /* A box of an image as coded: pixels [left, left + width) x [top, top + height). Not empty. */
@@ -34,14 +34,14 @@ struct pstk__box {
     uint32_t left, top, width, height;
 };
 
-/* Receives the rows of a box, in order, one or more a call: n_rows rows of box.width * channels
+/* Receive the rows of a box, in order, one or more a call: n_rows rows of box.width * channels
  * bytes, `stride` bytes apart, borrowed for the call. It must not read beyond them, nor allocate
  * from the decoder's arena, which decode resets. */
 struct pstk__row_sink {
     void (*rows)(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows);
     void *user;
-    uint32_t channels; /* bytes a pixel: 1 gray (L24, or the file's own), 3 RGB, 4 RGBA (alpha of
-                          the file, or 255) */
+    uint32_t channels; /* bytes of a pixel: 1 gray (L24, or the file's own), 3 RGB, 4 RGBA (the
+                          file's alpha, or 255) */
 };
 
 struct pstk__image_decoder;
@@ -51,29 +51,30 @@ struct pstk__coded {
     const struct pstk__image_decoder *decoder;
     const void *data;
     uint64_t size;
-    const struct pstk__image_info *info; /* as the record has it */
+    const struct pstk__image_info *info; /* the header's values, as the record has them */
 };
 
 /*
  * One decoder: an entry of image.c's list. A state belongs to one thread, and only that thread
- * calls decode with it. probe and scratch are pure, for any thread.
+ * calls decode with it. probe and scratch are pure; any thread may call them.
  */
 struct pstk__image_decoder {
     uint32_t encoding;              /* enum pstk_encoding */
-    enum pstk__signature signature; /* of the files that probe reads; NONE: no files */
+    enum pstk__signature signature; /* signature of the files that probe reads; NONE: it reads no
+                                       files */
     const char *name;
     /* Read only the header. EBADMSG: damaged or another encoding; ENOTSUP; EFBIG: more than
      * max_pixels pixels. */
     int (*probe)(const void *data, uint64_t size, uint64_t max_pixels,
                  struct pstk__image_info *info, struct pstk_error *err);
-    /* Make the state of one thread, with kernels of an ISA (enum pstk_kernels; AUTO: the best
-     * that run here; ENOTSUP). Borrows the arena for its life. Returns owned; *out is NULL on
-     * failure. */
+    /* Create the state of one thread, with kernels of an ISA (enum pstk_kernels; AUTO: the best
+     * that run here; ENOTSUP). Borrows the arena as long as it lives. Returns owned; *out is NULL
+     * on failure. */
     int (*open)(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err);
     /* Free a state, which may be NULL. NULL: open owns nothing. */
     void (*close)(void *state);
-    /* Bytes of arena that decoding takes in addition to open, for images up to this size and of at
-     * most max_pixels pixels. An upper bound, derived in a comment. */
+    /* Return the bytes of arena that decoding takes in addition to open, for images up to this size
+     * and of at most max_pixels pixels. An upper bound, derived in a comment. */
     uint64_t (*scratch)(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
     /* Decode a box. EBADMSG: the header differs from the record, or the library warns of damaged
      * pixels (truncated data, ...); EINVAL: see check_box. Allocates only from the state's arena,

@@ -5,18 +5,18 @@
 
 enum { ENTRY_SIZE = 12, HEAD_SIZE = 8, TAG_ORIENTATION = 0x112 };
 
-/* The TIFF structure in the metadata. */
+/* The TIFF structure inside the metadata. */
 struct tiff {
     const struct pstk__exif *exif;
-    uint64_t base; /* of its first byte in the metadata */
+    uint64_t base; /* offset of its first byte in the metadata */
     uint64_t size; /* bytes */
     int is_little;
 };
 
 /* The location of an entry's value. */
 struct value {
-    uint32_t type; /* of TIFF; 0: there is no entry */
-    uint64_t at;   /* in the structure; of its first element, which is whole */
+    uint32_t type; /* TIFF type; 0: the entry does not exist */
+    uint64_t at;   /* offset of its first element, which is complete, in the structure */
 };
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static uint64_t number(const uint8_t *p, uint32_t n_bytes, int is_little)
     return value;
 }
 
-/* Return the same as a number with a sign. */
+/* Return a number of n_bytes as a signed one. */
 static int64_t signed_number(const uint8_t *p, uint32_t n_bytes, int is_little)
 {
     const uint64_t sign = 1ull << (8 * n_bytes - 1);
@@ -44,15 +44,15 @@ static int64_t signed_number(const uint8_t *p, uint32_t n_bytes, int is_little)
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-/* Bytes of an element; 0: Pillow skips entries of this type. */
+/* Return the bytes of an element; 0: Pillow skips entries of this type. */
 static uint32_t type_size(uint32_t type)
 {
     static const uint8_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
     return type < sizeof sizes ? sizes[type] : 0;
 }
 
-/* Read the mark of a TIFF file, which may be 42 in the wrong byte order. 0: it is none, or one that
- * Pillow cannot read. */
+/* Read the mark of a TIFF file, which may be 42 in the wrong byte order. Returns 0 when it is no
+ * mark, or one that Pillow cannot read. */
 static int read_mark(struct tiff *tiff, const uint8_t head[HEAD_SIZE])
 {
     static const char marks[5][4] = {"MM\0*", "II*\0", "MM*\0", "II\0*", "MM\0+"};
@@ -64,8 +64,8 @@ static int read_mark(struct tiff *tiff, const uint8_t head[HEAD_SIZE])
     return 0;
 }
 
-/* Read one entry of the directory, at *at, and move past it. 0: the directory ends here, as its
- * entry or the value is cut off. */
+/* Read the directory's entry at *at, and move past it. Returns 0 when the directory ends here,
+ * because the entry or its value is cut off. */
 static int read_entry(const struct tiff *tiff, uint64_t *at, struct value *found)
 {
     uint8_t entry[ENTRY_SIZE];
@@ -83,7 +83,7 @@ static int read_entry(const struct tiff *tiff, uint64_t *at, struct value *found
     return 1;
 }
 
-/* Find the last entry of the first directory that states the orientation. */
+/* Find the last entry of the first directory that holds the orientation. */
 static struct value find_entry(const struct tiff *tiff, uint64_t directory)
 {
     struct value found = {0, 0};
@@ -109,7 +109,7 @@ static double floating(uint64_t bits, uint32_t n_bytes)
     return n_bytes == sizeof narrow ? narrow : wide;
 }
 
-/* 1: the first element equals k, 1..8, in the sense of Python. */
+/* Return 1 when the first element equals k, 1..8, in the sense of Python. */
 static int is_equal(const uint8_t *p, uint32_t type, int is_little, int64_t k)
 {
     enum { SHORT = 3, LONG = 4, RATIONAL = 5, SIGNED_BYTE = 6, SIGNED_SHORT = 8, SIGNED_LONG = 9 };
@@ -137,7 +137,7 @@ static int is_equal(const uint8_t *p, uint32_t type, int is_little, int64_t k)
     case DOUBLE:
         return floating(number(p, n, is_little), n) == (double)k;
     default:
-        return 0; /* bytes and text equal no number */
+        return 0; /* bytes and text never equal a number */
     }
 }
 

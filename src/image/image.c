@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Of the decoders of one encoding, the first decodes whole files. */
+/* Among the decoders of an encoding the first decodes undamaged files. */
 static const struct pstk__image_decoder *const decoders[] = {
     &pstk__image_jpeg,   &pstk__image_png,     &pstk__image_pixels,
     &pstk__image_planes, &pstk__image_damaged, &pstk__image_png_damaged};
@@ -18,7 +18,7 @@ static const struct pstk__image_decoder *const decoders[] = {
 #define N_DECODERS (sizeof decoders / sizeof decoders[0])
 
 struct pstk__image_state {
-    void *states[N_DECODERS]; /* owned; of the decoder at the same index; NULL: not open */
+    void *states[N_DECODERS]; /* owned; a state for the decoder at the same index; NULL: not open */
 };
 
 const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)

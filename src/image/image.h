@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image: the list of the decoders, and one thread's state of all of them. */
+/* image: lists the decoders, and holds one thread's states of all of them. */
 #ifndef PSTK_IMAGE_H
 #define PSTK_IMAGE_H
 
@@ -7,10 +7,10 @@
 
 #include <penstock/penstock.h>
 
-/* Return the decoder of an encoding, NULL when there is none. For JPEG it is the one that decodes
- * files. */
+/* Return the decoder of an encoding, NULL when there is none. For JPEG it is the decoder of files.
+ */
 const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding);
-/* Return the decoder that also decodes damaged files of an encoding, where Pillow loads them; NULL:
+/* Return the decoder that also decodes damaged files of an encoding, when Pillow loads them; NULL:
  * there is none. It is slower than the other one. */
 const struct pstk__image_decoder *pstk__image_damaged_decoder(uint32_t encoding);
 /* Find the encoding by the first bytes (JPEG by Pillow's rules) and read the header. */
@@ -21,7 +21,8 @@ int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
  * size. Progressive and interlaced images are held whole. An upper bound; because no image has more
  * than max_pixels, the largest width and height do not multiply. */
 uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
-/* Return the same for one image of this size. */
+/* Return the bytes of arena that any decoder may need in addition to open, for one image of this
+ * size. */
 uint64_t pstk__image_scratch(uint32_t width, uint32_t height);
 
 /* The states of all decoders, for one thread. */

@@ -26,7 +26,7 @@ int pstk__mask_probe(const void *data, uint64_t size, uint64_t max_pixels,
                           : "the file has another format than PNG");
 }
 
-/* Rows that go one after another to memory. */
+/* The place in memory to which rows are copied one after another. */
 struct copy {
     uint8_t *at;
     size_t row_size;
@@ -63,7 +63,7 @@ static int decode_png(const void *data, uint64_t size, const struct pstk__image_
     return r;
 }
 
-/* Check that pixels have the bytes of the image. */
+/* Check that the number of bytes is that of the image's pixels. */
 static int check_pixels(uint64_t size, const struct pstk__image_info *info, struct pstk_error *err)
 {
     const uint64_t n = (uint64_t)info->width * info->height * pstk__mask_sample_size(info);
@@ -133,7 +133,7 @@ int pstk__mask_rows(struct pstk__arena *arena, const void *data, uint64_t size,
     return r;
 }
 
-/* Check what the caller says of a mask. */
+/* Check the header that the caller passed. */
 static int check_info(const struct pstk__image_info *info, struct pstk_error *err)
 {
     if (!pstk__mask_known(info->encoding, info->channels) ||

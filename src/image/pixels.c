@@ -26,7 +26,7 @@ static int pixels_open(void **out, struct pstk__arena *arena, uint32_t isa, stru
     return 0;
 }
 
-/* Two rows of at most 4 channels, each rounded up by the arena to 64 bytes. */
+/* Count two rows of at most 4 channels, each rounded up by the arena to 64 bytes. */
 static uint64_t pixels_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     (void)max_height;
@@ -49,7 +49,7 @@ static void narrow(uint8_t *out, const uint8_t *in, uint64_t n)
         out[i] = in[2 * i + 1];
 }
 
-/* Pass rows to a sink that does not take them as they are. */
+/* Pass rows to a sink that needs them converted. */
 static int convert_rows(struct pstk__arena *arena, const struct rows *rows,
                         const struct pstk__box *box, const struct pstk__row_sink *sink)
 {
@@ -73,7 +73,7 @@ static int convert_rows(struct pstk__arena *arena, const struct rows *rows,
     return high && out ? 0 : PSTK_ENOMEM;
 }
 
-/* Check that the bytes are those of the image, and that its samples become 8 bits. */
+/* Check that the number of bytes is that of the image, and that its samples can become 8 bits. */
 static int check_image(const struct pstk__coded *image, struct pstk_error *err)
 {
     const struct pstk__image_info *info = image->info;
