@@ -20,7 +20,7 @@
 #define BLOCK 8u  /* samples of a block's side; rows that the sink gets at once */
 #define ALIGN 64u /* bytes; see kernels.h */
 
-/* How the samples of a component become pixels. */
+/* The ways to turn a component's samples into pixels. */
 enum upsampling { FULL_SIZE, FANCY_H2V1, FANCY_H1V2, FANCY_H2V2, REPLICATED };
 
 /* The part of a component that a box needs. */
@@ -28,13 +28,13 @@ struct plane {
     uint32_t component; /* index in the frame */
     uint32_t upsampling;
     uint32_t expand_h, expand_v;    /* pixels for each sample, on each axis */
-    uint32_t height;                /* of the whole component, in samples */
+    uint32_t height;                /* samples of the whole component, from top to bottom */
     uint32_t first_block, n_blocks; /* columns of blocks to transform */
     uint32_t n_samples;             /* samples to upsample, from the origin; <= 8 n_blocks */
     uint32_t has_left_edge;         /* 1: they include the component's first sample */
     uint32_t has_right_edge;        /* 1: they include its last sample */
-    uint32_t n_rows;                /* of the ring: 8 or 16 */
-    uint32_t next_row;              /* next row of blocks */
+    uint32_t n_rows;                /* rows of the ring: 8 or 16 */
+    uint32_t next_row;              /* next row of blocks to transform */
     size_t stride;                  /* bytes between rows of the ring */
     uint8_t *ring;                  /* sample row y is row y % n_rows */
     uint8_t *upsampled;             /* one row at full width; NULL: FULL_SIZE */
@@ -135,8 +135,8 @@ static uint32_t upsampling_of(const struct pstk__jpeg_frame *f,
     return REPLICATED;
 }
 
-/* Return the first and the last row of samples that the pixel rows [top, bottom) need. An even
- * fancy row also needs the row of samples above, an odd one the row below. */
+/* Return the first and the last row of samples that the pixel rows [top, bottom) need. When rows
+ * are interpolated, an even row also needs the row of samples above, an odd one the row below. */
 static uint32_t first_row_of(const struct plane *plane, uint32_t top)
 {
     if (is_fancy_v(plane->upsampling))
@@ -204,7 +204,7 @@ static size_t upsampled_size(size_t n_pixels)
     return ALIGN + round_up(n_pixels) + ALIGN;
 }
 
-/* 1: the sink takes the samples of the file's only component. */
+/* Return 1 when the sink takes the samples of the file's only component. */
 static int is_gray_plane(const struct pstk__backend_config *c)
 {
     return c->sink->channels == 1 && c->frame->color == PSTK__JPEG_GRAY;
@@ -236,12 +236,12 @@ static int backend_allocate(struct backend *backend, struct pstk__arena *arena)
 }
 
 /*
- * A component has at most as many samples in a row as the image has pixels, W. Whole blocks of them
- * are at most W rounded up to 8, and the stride rounds that up to 64. Upsampled, n_samples is at
- * most the component's width, ceil(W h / max_h), and expand_h times that is at most W + (max_h - 1)
- * / h, hence W + 3. At most three of the four components are interpolated vertically, because one
- * has the largest factor; the bound ignores that. Pixels take W rounded up to 64, 4 bytes each, and
- * one row of 3 bytes each.
+ * Bound the memory. A component has at most as many samples in a row as the image has pixels, W.
+ * Whole blocks of them are at most W rounded up to 8, and the stride rounds that up to 64.
+ * Upsampled, n_samples is at most the component's width, ceil(W h / max_h), and expand_h times that
+ * is at most W + (max_h - 1) / h, hence W + 3. At most three of the four components are
+ * interpolated vertically, because one has the largest factor; the bound ignores that. Pixels take
+ * W rounded up to 64, 4 bytes each, and one row of 3 bytes each.
  */
 uint64_t pstk__jpeg_backend_scratch(uint32_t max_width)
 {

@@ -13,7 +13,7 @@
 #include "image/jpeg/frame.h"
 #include "image/jpeg/kernels.h"
 
-/* Where the blocks come from. */
+/* The source of the blocks. */
 struct pstk__block_source {
     /* Get blocks [first, first + n) of row `row` of a component. For one component `row` never
      * falls from call to call, rows may be skipped, and first and n are the same in every call.

@@ -11,23 +11,23 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The most bytes between two calls of pstk__bits_ready. 64 bits held back, and either 64 symbols of
- * 31 bits (a sequential block), or a run's symbol of 30 bits with 1000 correction bits, then 64
- * symbols of 17 bits and 63 correction bits (a refined block): less than 290 bytes, doubled by
- * stuffing. */
+/* Most bytes between two calls of pstk__bits_ready. 64 bits are held back. Then come either 64
+ * symbols of 31 bits (a sequential block), or a run's symbol of 30 bits with 1000 correction bits,
+ * then 64 symbols of 17 bits and 63 correction bits (a refined block): less than 290 bytes, doubled
+ * by stuffing. */
 #define PSTK__BITS_MARGIN 640u
 
-/* The part that changes with every symbol. */
+/* The members that change with every symbol. */
 struct pstk__bit_state {
     uint64_t buffer;  /* the low 64 - n_free bits are not yet written; the others are unused */
     int32_t n_free;   /* 1..64 */
     uint32_t missing; /* not 0: a symbol without a code was written */
-    uint8_t *at;      /* where the next byte goes */
+    uint8_t *at;      /* address of the next byte */
 };
 
 struct pstk__bits {
     struct pstk__bit_state state;
-    uint8_t *end;           /* of the memory that `at` points into */
+    uint8_t *end;           /* end of the memory that `at` points into */
     uint8_t *out, *out_end; /* the caller's memory while `at` is in `spill`; else out is NULL */
     uint8_t spill[2 * PSTK__BITS_MARGIN];
 };

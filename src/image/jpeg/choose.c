@@ -22,7 +22,8 @@ struct trial {
     struct pstk__arena *arena;
 };
 
-/* Rebuild the file. 1: it equals the original; 0: it differs; < 0: it cannot be rebuilt so. */
+/* Rebuild the file. Returns 1 when it equals the original, 0 when it differs, < 0 when it cannot be
+ * rebuilt by this method. */
 static int rebuild(struct trial *trial, struct pstk_error *err)
 {
     int r = pstk__jpeg_attempt(trial->attempt, trial->image, trial->out, trial->capacity,
@@ -35,7 +36,7 @@ static int rebuild(struct trial *trial, struct pstk_error *err)
 
 /*
  * Check that the original's scans begin with the data of the rebuilt scans, and give the image a
- * skeleton that includes the bytes after these. 1: done. 0: they differ. ENOMEM.
+ * skeleton that includes the bytes after these. Returns 1: done; 0: they differ; ENOMEM.
  */
 static int keep_rests(struct trial *trial)
 {
@@ -68,8 +69,8 @@ static int keep_rests(struct trial *trial)
     return 1;
 }
 
-/* Try one method. 1: it works, the image is set up for it, and out holds the file. 0: it does not.
- * < 0: no memory. */
+/* Try one method. Returns 1 when it works: the image is set up for it, and out holds the file. 0:
+ * it fails. < 0: no memory. */
 static int try(struct trial *trial, uint32_t way, uint32_t parameters)
 {
     struct pstk__jpeg_image *image = trial->image;
@@ -128,17 +129,17 @@ int pstk__jpeg_image_choose(struct pstk__jpeg_image *image, const void *data, ui
                           "JPEG: no scratch memory for rebuilding");
     int r = try_all(&trial, exact, err);
     *out_size = trial.out_size;
-    if (image->skeleton == skeleton) /* else the new one lies after the mark, and is kept */
+    if (image->skeleton == skeleton) /* else the new skeleton lies after the mark, and is kept */
         pstk__arena_reset(arena, mark);
     return r;
 }
 
 /*
- * Reading takes the skeleton, and libjpeg's arrays, with each side rounded up to at most 4 blocks
- * and a pointer for each row; for a file of one component maybe a copy of them. libjpeg's tables
- * and state add less than 96 KiB (decode.c), and our own reader its tables. Choosing takes another
- * skeleton, and one attempt at a time. Components count at full size, so only the sides and
- * n_components matter.
+ * Bound the memory. Reading takes the skeleton, and libjpeg's arrays, with each side rounded up to
+ * at most 4 blocks and a pointer for each row; for a file of one component perhaps a copy of them.
+ * libjpeg's tables and state add less than 96 KiB (decode.c), and our own reader its tables.
+ * Choosing takes another skeleton, and one attempt at a time. Components count at full size, so
+ * only the sides and n_components matter.
  */
 uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t file_size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/choose: finds out, by trying, which method rebuilds a JPEG file. */
+/* jpeg/choose: finds the method that rebuilds a JPEG file, by trying. */
 #ifndef PSTK_JPEG_CHOOSE_H
 #define PSTK_JPEG_CHOOSE_H
 

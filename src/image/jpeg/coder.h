@@ -22,12 +22,13 @@ struct pstk__jpeg_coder {
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t padding;
     struct pstk__zigzag_positions positions;
-    /* By component, run and value + PSTK__JPEG_SMALL: the bits of code and value, shifted left by
-     * 8; their number, at most 21, and PSTK__JPEG_SMALL_MISSING where there is no code. */
+    /* Indexed by component, run and value + PSTK__JPEG_SMALL: the bits of code and value, shifted
+     * left by 8, plus their number, at most 21, and PSTK__JPEG_SMALL_MISSING when there is no code.
+     */
     uint32_t small[PSTK__JPEG_MAX_COMPONENTS][16][2 * PSTK__JPEG_SMALL];
 };
 
-/* Bits of the magnitude of a value that is not 0. */
+/* Return the bits of the magnitude of a value that is not 0. */
 static inline uint32_t pstk__jpeg_width_of_other(int32_t value)
 {
     return 32 - (uint32_t)__builtin_clz((uint32_t)(value < 0 ? -value : value));
@@ -38,13 +39,13 @@ static inline uint32_t pstk__jpeg_width_of(int32_t value)
     return value == 0 ? 0 : pstk__jpeg_width_of_other(value);
 }
 
-/* The value bits of annex F.1.2.1: negative values minus one, in as many bits. */
+/* Return the value bits of annex F.1.2.1: negative values minus one, in as many bits. */
 static inline uint32_t pstk__jpeg_value_bits(int32_t value, uint32_t width)
 {
     return (uint32_t)(value + (value >> 31)) & ((1u << width) - 1);
 }
 
-/* The difference of two DCs. Decoders keep sums in 16 bits, so a difference beyond 16 bits
+/* Return the difference of two DCs. Decoders keep sums in 16 bits, so a difference beyond 16 bits
  * wraps. */
 static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
 {
@@ -67,7 +68,7 @@ static inline void pstk__jpeg_small_init(uint32_t small[16][2 * PSTK__JPEG_SMALL
         }
 }
 
-/* Begin a scan. -1: it names a table that does not exist. */
+/* Begin a scan. Returns -1 when it names a table that does not exist. */
 static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
                                          const struct pstk__jpeg_scan *scan,
                                          const struct pstk__jpeg_script *script, uint32_t padding,
@@ -87,7 +88,7 @@ static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
     return 0;
 }
 
-/* Code a block and a restart: the visitors of a scan, whose user is the coder. */
+/* Code a block, or a restart: the visitors of a scan; user is the coder. */
 static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *user, uint32_t i,
                                                                         const int16_t *block)
 {
@@ -96,7 +97,8 @@ static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *us
 
     if (pstk__bits_ready(coder->bits) < 0)
         return -1;
-    /* A copy can stay in registers, because the bytes written might overlap the original. */
+    /* A copy can stay in registers; the original could not, because the bytes written might overlap
+     * it. */
     struct pstk__bit_state bit_state = coder->bits->state;
     int32_t difference = pstk__jpeg_dc_difference(block[0], &coder->last_dc[i]);
     uint32_t width = pstk__jpeg_width_of(difference), last = 0, small_codes = 0;
@@ -141,7 +143,7 @@ static inline int pstk__jpeg_coder_restart(void *user, uint32_t number)
 }
 
 /* Code all blocks of a scan that was begun, on CPUs with these instructions (scan_avx2.c,
- * scan_avx512.c). 0, or a visitor's other result. */
+ * scan_avx512.c). Returns 0, or a visitor's other result. */
 int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
 int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
 

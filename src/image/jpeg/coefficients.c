@@ -92,16 +92,16 @@ static void copy_quant(struct pstk__jpeg_component *component, const JQUANT_TBL 
         component->quant[k] = table ? table->quantval[k] : 1;
 }
 
-/* Copy the tables that libjpeg kept when each component's first scan began. A component without a
- * scan has no table, and no coefficients that one could change. */
+/* Copy the tables that libjpeg saved when each component's first scan began. A component without a
+ * scan has no table, and no coefficients that a table could change. */
 static void read_quant(struct reader *reader)
 {
     for (uint32_t i = 0; i < reader->image->frame.n_components; i++)
         copy_quant(&reader->image->frame.component[i], reader->cinfo.comp_info[i].quant_table);
 }
 
-/* Read the coefficients by our own reader. 1: done; 0: the file is not plain, or damaged. The
- * tables are those defined before the one scan. */
+/* Read the coefficients by our own reader. Returns 1: done; 0: the file is not plain, or damaged.
+ * The tables are those defined before the one scan. */
 static int read_plain(struct reader *reader)
 {
     struct pstk__jpeg_frame *f = &reader->image->frame;
@@ -164,7 +164,7 @@ static int read_file(void *user)
     if (result < 0 || read_plain(reader))
         return result;
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
-    if (!arrays) { /* the input ended where it may end */
+    if (!arrays) { /* the input ended at a place where it may end */
         cinfo->unread_marker = JPEG_EOI;
         arrays = jpeg_read_coefficients(cinfo);
     }

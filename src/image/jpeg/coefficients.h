@@ -3,7 +3,7 @@
  * jpeg/coefficients: takes a JPEG file apart into its quantised coefficients and its other bytes.
  * For packing, and for rebuilding a file (rebuild.h); decoding to pixels does not use it.
  *
- * It reads what decoding accepts (decode.c: the same warnings are errors), of any process that
+ * It reads the files that decode.c accepts (the same warnings are errors), of any process that
  * libjpeg-turbo reads as coefficients. The *skeleton* is the file without the entropy-coded data of
  * its scans: markers with their segments, stray bytes between them, bytes after the end.
  */
@@ -15,7 +15,7 @@
 
 #include <penstock/types.h>
 
-/* How a file is rebuilt from coefficients and skeleton. */
+/* The method that rebuilds a file from coefficients and skeleton. */
 enum pstk__jpeg_rebuild {
     /* Our own Huffman coder, sequential and progressive, codes the scans by the skeleton's tables.
      * Gives the original's bytes. */
@@ -30,8 +30,8 @@ enum pstk__jpeg_rebuild {
 struct pstk__jpeg_image {
     struct pstk__jpeg_frame frame;
     uint32_t orientation; /* EXIF, 1..8 */
-    uint32_t smoothed;    /* 1: a progressive file that lacks bits of some coefficients, so that
-                             decoders smooth its blocks: planes cannot give its pixels */
+    uint32_t smoothed; /* 1: a progressive file lacks bits of some coefficients, so decoders smooth
+                          its blocks; planes cannot give its pixels */
     int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS]; /* rows * stride blocks of 64 coefficients, row by
                                                    row, natural order, MCU padding included */
     uint8_t *skeleton;

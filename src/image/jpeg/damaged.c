@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/damaged: decodes JPEGs as Pillow loads them where libjpeg guesses: it goes on after every
- * warning, and fails where Pillow raises an exception.
+ * jpeg/damaged: decodes JPEGs as Pillow loads them when libjpeg guesses: it continues after every
+ * warning, and fails when Pillow raises an exception.
  *
- * What libjpeg makes of damaged data depends on how much of the file it has seen: its faster path
- * through a block runs only far from the end of the bytes. And errors after the last row count only
- * if they lie in bytes that were read already. So this decoder hands the file over as Pillow does
+ * libjpeg's result for damaged data depends on how much of the file it has seen: its faster path
+ * through a block runs only far from the end of the bytes. Errors after the last row count only if
+ * they lie in bytes that were read already. So this decoder hands the file over as Pillow does
  * (libImaging/JpegDecode.c, ImageFile.load): in pieces of 64 KiB, by a source that suspends. It
- * decodes whole rows, because a guess can move with a crop.
+ * decodes whole rows, because a crop can change a guess.
  */
 #include "image/jpeg/damaged.h"
 
@@ -74,8 +74,8 @@ static int damaged_open(void **out, struct pstk__arena *arena, uint32_t isa, str
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
 
-/* Give libjpeg, which suspended, the next piece that is not skipped whole. 0, or EBADMSG at the end
- * of the file, with the guard's text written. */
+/* Give libjpeg, which suspended, the next piece that it does not skip whole. Returns 0, or EBADMSG
+ * at the end of the file, with the guard's text written. */
 static int next_piece(struct job *job)
 {
     struct pstk__jpeg_guard *guard = &job->state->guard;
@@ -110,7 +110,7 @@ static int read_row(struct job *job, JSAMPROW *row)
     return r;
 }
 
-/* Decode rows to the box's last one, and pass on those of the box. */
+/* Decode rows up to the box's last one, and pass on the box's rows. */
 static int decode_rows(struct job *job)
 {
     j_decompress_ptr cinfo = &job->state->cinfo;
@@ -132,8 +132,8 @@ static int decode_rows(struct job *job)
     return r;
 }
 
-/* Decode an image. 0, or a result with the guard's text written; libjpeg's own errors leave by
- * longjmp. */
+/* Decode an image. Returns 0, or a result with the guard's text written; libjpeg's own errors leave
+ * by longjmp. */
 static int decode_image(void *user)
 {
     struct job *job = user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/damaged: the decoder of JPEGs that need guesses, by libjpeg-turbo, as Pillow loads them. */
+/* jpeg/damaged: decodes damaged JPEGs as Pillow loads them, with libjpeg-turbo's guesses. */
 #ifndef PSTK_JPEG_DAMAGED_H
 #define PSTK_JPEG_DAMAGED_H
 

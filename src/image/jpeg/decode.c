@@ -17,8 +17,8 @@
 
 #include <stdlib.h>
 
-/* Fancy upsampling reads one chroma sample, two pixels, on each side; they are decoded and dropped.
- * (crop has a further condition.) */
+/* Pixels decoded on each side of a box and dropped: fancy upsampling reads one chroma sample, two
+ * pixels, there. (crop has a further condition.) */
 #define MARGIN 2u
 
 #define STRINGIFY_(x) #x
@@ -135,14 +135,15 @@ static void decode_rows(const struct job *job)
     if (box->top > 0)
         jpeg_skip_scanlines(cinfo, box->top);
     for (uint32_t y = 0; y < box->height; y++) {
-        jpeg_read_scanlines(cinfo, &row, 1); /* returns 1: the guard catches the end of input */
+        jpeg_read_scanlines(cinfo, &row,
+                            1); /* returns 1, because the guard catches the end of input */
         pstk__jpeg_convert_row(cinfo, first, job->box->width, job->sink->channels);
         job->sink->rows(job->sink->user, first, 0, 1);
     }
 }
 
-/* Decode an image. 0, or a result with the guard's text written; libjpeg's own errors leave by
- * longjmp. */
+/* Decode an image. Returns 0, or a result with the guard's text written; libjpeg's own errors leave
+ * by longjmp. */
 static int decode_image(void *user)
 {
     const struct job *job = user;

@@ -6,7 +6,7 @@
 #include "image/decoder.h"
 
 extern const struct pstk__image_decoder pstk__image_jpeg;
-/* Its probe and scratch, which the decoder of damaged files has, too. */
+/* The probe and scratch of this decoder; the decoder of damaged files has the same. */
 int pstk__jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
                      struct pstk__image_info *info, struct pstk_error *err);
 uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);

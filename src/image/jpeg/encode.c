@@ -14,9 +14,9 @@ struct encode {
     struct jpeg_compress_struct cinfo;
     struct jpeg_destination_mgr destination;
     const struct pstk__jpeg_picture *picture;
-    uint8_t *bytes; /* owned, until returned */
+    uint8_t *bytes; /* owned until returned */
     size_t capacity;
-    size_t size; /* of the finished file */
+    size_t size; /* bytes of the finished file */
 };
 
 /* ---- where the bytes go --------------------------------------------------------------------- */
@@ -126,11 +126,11 @@ int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint
 }
 
 /*
- * Three components at full size, of at most 2 x 2 blocks an MCU, in rows of the width rounded up to
- * 16 samples, and to the memory manager's 64 bytes. The colour converter takes the rows of one row
- * group with context (2 * 3, and 5 pointers a row), the coefficient controller a strip of 16 rows;
- * together 32. Tables (colour 6 KiB, 4 derived Huffman tables of 1.5 KiB, quantisation, MCU buffer
- * of 10 blocks) and state add less than 64 KiB.
+ * Bound the memory: three components at full size, of at most 2 x 2 blocks an MCU, in rows of the
+ * width rounded up to 16 samples, and to the memory manager's 64 bytes. The colour converter takes
+ * the rows of one row group with context (2 * 3, and 5 pointers a row), the coefficient controller
+ * a strip of 16 rows; together 32. Tables (colour 6 KiB, 4 derived Huffman tables of 1.5 KiB,
+ * quantisation, MCU buffer of 10 blocks) and state add less than 64 KiB.
  */
 uint64_t pstk__jpeg_encode_scratch(uint32_t width)
 {

@@ -12,11 +12,11 @@
 #include <penstock/types.h>
 
 struct pstk__jpeg_picture {
-    const uint8_t *rgb; /* borrows; height rows of width * 3 bytes, end to end */
+    const uint8_t *rgb; /* borrowed; height rows of width * 3 bytes, end to end */
     uint32_t width;     /* 1..65500, libjpeg's limit */
     uint32_t height;
     uint32_t quality;     /* 1..100 */
-    uint32_t orientation; /* EXIF, 1..8; any except 1 is written, as the only entry of an Exif
+    uint32_t orientation; /* EXIF, 1..8; any value except 1 is written, as the only entry of an Exif
                              segment */
 };
 

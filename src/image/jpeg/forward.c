@@ -4,11 +4,11 @@
 #include "base/kernels.h"
 
 /*
- * As compute_reciprocal of jcdctmgr.c. d has b + 1 bits, b from 3 to 10, and r = 16 + b. A power of
- * two has reciprocal 2^15 and scale 2^(17 - b). Otherwise 2^r / d lies between 2^15 and 2^16: if it
- * is rounded up, the product is too large by less than what changes the quotient; if it is rounded
- * down, the 1 that is added to `half` makes up for it. tests/image/jpeg/test_jpeg_forward.c tries
- * all numbers.
+ * Compute a divisor as compute_reciprocal of jcdctmgr.c does. d has b + 1 bits, b from 3 to 10, and
+ * r = 16 + b. A power of two has reciprocal 2^15 and scale 2^(17 - b). Otherwise 2^r / d lies
+ * between 2^15 and 2^16: if it is rounded up, the product is too large by too little to change the
+ * quotient; if it is rounded down, the 1 that is added to `half` makes up for it.
+ * tests/image/jpeg/test_jpeg_forward.c tries all numbers.
  */
 static void divisor_init(struct pstk__jpeg_divisors *divisors, uint32_t i, uint32_t d)
 {

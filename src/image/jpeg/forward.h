@@ -20,7 +20,7 @@
  * 8 times the table's entry, because the transform's results have that factor.
  */
 struct pstk__jpeg_divisors {
-    _Alignas(64) uint16_t half[64]; /* d / 2, or 1 more: natural order, as all here */
+    _Alignas(64) uint16_t half[64]; /* d / 2, or 1 more; natural order, as in all members */
     uint16_t reciprocal[64];
     uint16_t scale[64];
 };
@@ -42,8 +42,8 @@ struct pstk__forward_kernels {
     /* Convert n pixels of RGB to a row of each component. Writes rows up to a multiple of 64, and
      * may read 64 bytes past the pixels. */
     void (*split)(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n);
-    /* Make n samples of the means of 2 x 2: halves are rounded down and up alternately. Reads 2 n
-     * samples of both rows, and up to a multiple of 64. Writes up to a multiple of 64. */
+    /* Make n samples, each the mean of 2 x 2 samples; halves are rounded down and up alternately.
+     * Reads 2 n samples of both rows, and up to a multiple of 64. Writes up to a multiple of 64. */
     void (*halve)(uint8_t *out, const uint8_t *upper, const uint8_t *lower, uint32_t n);
     /* Transform, quantise and pack n_blocks, side by side: 8 rows of 8 * n_blocks samples, `stride`
      * bytes apart, of which a multiple of 64 is readable. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_avx2: 16 pixels, 32 means, and two blocks at a time: one in each half of a vector.
- */
+/* jpeg/forward_avx2: the forward steps with AVX2: 16 pixels, 32 means, or two blocks at a time, a
+ * block in each half of a vector. */
 #include "base/little.h"
 #include "image/jpeg/forward_x86.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Bytes c, c + 3, c + 6, ... of 48. */
+/* Return bytes c, c + 3, c + 6, ... of 48. */
 INLINE __m256i channel(const __m128i part[3], int c)
 {
     static const int8_t _Alignas(16) shuffles[3][3][16] = {
@@ -39,7 +39,7 @@ INLINE __m256i pair(int first, int second)
     return _mm256_set1_epi32((int32_t)((uint32_t)(uint16_t)first | (uint32_t)second << 16));
 }
 
-/* The upper halves of 16 sums, as bytes. */
+/* Store the upper halves of 16 sums as bytes. */
 INLINE void put_bytes(uint8_t *out, __m256i low, __m256i high)
 {
     const __m256i words =
@@ -48,7 +48,7 @@ INLINE void put_bytes(uint8_t *out, __m256i low, __m256i high)
                                                               _mm256_extracti128_si256(words, 1)));
 }
 
-/* 38470 of green is 22086 + 16384, which fit 16 bits. */
+/* Compute the luma. Green's 38470 is split into 22086 + 16384, which fit 16 bits. */
 INLINE __m256i luma(__m256i red_green, __m256i blue_green)
 {
     return _mm256_add_epi32(
@@ -58,7 +58,7 @@ INLINE __m256i luma(__m256i red_green, __m256i blue_green)
         _mm256_set1_epi32(PSTK__COLOUR_HALF));
 }
 
-/* x / 2 less some of two others. `shifted` has x in the upper halves. */
+/* Return x / 2 minus weighted parts of two other colours. `shifted` has x in the upper halves. */
 INLINE __m256i chroma(__m256i shifted, __m256i others, __m256i factors)
 {
     return _mm256_add_epi32(
@@ -86,7 +86,7 @@ TARGET void pstk__forward_split_avx2(uint8_t *const ycc[3], const uint8_t *rgb, 
     }
 }
 
-/* Sums of two neighbours. */
+/* Sum pairs of neighbours. */
 INLINE __m256i pair_sums(const uint8_t *row)
 {
     return _mm256_maddubs_epi16(_mm256_loadu_si256((const __m256i *)(const void *)row),
@@ -116,7 +116,7 @@ typedef __m256i vector;
 #define BROADCAST(x) _mm256_broadcastsi128_si256(x)
 #include "image/jpeg/forward_dct.h"
 
-/* Coefficients of two blocks, quantised, to memory: block after block. */
+/* Quantise the coefficients of two blocks and store them, block after block. */
 INLINE void quantise(int16_t out[2][64], const vector rows[8],
                      const struct pstk__jpeg_divisors *divisors)
 {
@@ -133,8 +133,8 @@ INLINE void quantise(int16_t out[2][64], const vector rows[8],
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* For sixteen positions of the zigzag order, where they lie in each sixteen bytes of a block; -1:
- * elsewhere. */
+/* Byte shuffles: for sixteen positions of the zigzag order, their index in each sixteen bytes of a
+ * block; -1: they are elsewhere. */
 struct shuffles {
     int8_t _Alignas(16) at[4][4][16];
 };
@@ -152,7 +152,8 @@ INLINE __m128i load(const void *p)
     return _mm_load_si128((const __m128i *)p);
 }
 
-/* Append the bytes of a map, in order: eight of them, and as many are kept as there are. */
+/* Append the bytes that a map marks, in order. Each step stores eight bytes, and moves on by the
+ * number marked. */
 INLINE int8_t *compress(int8_t *out, const int8_t *bytes, uint64_t map)
 {
     for (; map != 0; map >>= 8, bytes += 8) {
@@ -164,7 +165,7 @@ INLINE int8_t *compress(int8_t *out, const int8_t *bytes, uint64_t map)
     return out;
 }
 
-/* pstk__block_pack, where no coefficient is wide. */
+/* Pack a block as pstk__block_pack does; no coefficient may be wide. */
 INLINE void pack(struct pstk__block_writer *to, const int16_t block[64],
                  const struct shuffles *shuffles)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_avx512: 64 pixels, and four blocks at a time: one in each quarter of a vector. */
+/* jpeg/forward_avx512: the forward steps with AVX-512: 64 pixels, or four blocks at a time, a block
+ * in each quarter of a vector. */
 #include "image/jpeg/forward_x86.h"
 
 #if defined(__x86_64__)
@@ -23,13 +24,12 @@ INLINE vector load(const void *p)
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Numbers from 0 to 63. */
+/* Lists of f(0) to f(63). */
 #define N4(f, i) f(i), f((i) + 1), f((i) + 2), f((i) + 3)
 #define N16(f, i) N4(f, i), N4(f, (i) + 4), N4(f, (i) + 8), N4(f, (i) + 12)
 #define N64(f) N16(f, 0), N16(f, 16), N16(f, 32), N16(f, 48)
 
-/* Where the bytes of a channel lie: the low 7 bits in the first two vectors, the low 6 in the
- * third. */
+/* Indices of a channel's bytes: the low 7 bits in the first two vectors, the low 6 in the third. */
 #define RED(i) (3 * (i)) & 255
 #define GREEN(i) (3 * (i) + 1) & 255
 #define BLUE(i) (3 * (i) + 2) & 255
@@ -42,7 +42,7 @@ INLINE vector channel(int c, const vector part[3])
     return _mm512_mask_permutexvar_epi8(first, _mm512_movepi8_mask(at), at, part[2]);
 }
 
-/* The upper halves of sums, of two vectors. */
+/* Return the upper halves of sums in two vectors, as one. */
 INLINE vector upper_words(struct pairs sums)
 {
     return _mm512_packus_epi32(_mm512_srli_epi32(sums.low, 16), _mm512_srli_epi32(sums.high, 16));
@@ -54,14 +54,14 @@ INLINE struct pairs plus(struct pairs p, int number)
     return (struct pairs){_mm512_add_epi32(p.low, all), _mm512_add_epi32(p.high, all)};
 }
 
-/* Half of x, in the upper halves. */
+/* Return half of x, in the upper halves. */
 INLINE struct pairs halves(vector x)
 {
     const struct pairs shifted = interleave(_mm512_setzero_si512(), x);
     return (struct pairs){_mm512_srli_epi32(shifted.low, 1), _mm512_srli_epi32(shifted.high, 1)};
 }
 
-/* Words of the three components, of words of colours. */
+/* Compute words of the three components from words of the colours. */
 INLINE void words_of(vector out[3], vector r, vector g, vector b)
 {
     const struct pairs rg = interleave(r, g), bg = interleave(b, g);
@@ -99,7 +99,7 @@ TARGET static void split(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* Coefficients of four blocks, quantised: rows v of all. */
+/* Quantise the coefficients of four blocks, rows v of all of them together. */
 INLINE void quantise(vector rows[8], const struct pstk__jpeg_divisors *divisors)
 {
     for (int v = 0; v < 8; v++) {
@@ -111,7 +111,8 @@ INLINE void quantise(vector rows[8], const struct pstk__jpeg_divisors *divisors)
     }
 }
 
-/* Four blocks, as bytes in natural order, saturated: the rows of all to a vector of each. */
+/* Convert four blocks to saturated bytes in natural order: the rows of all become one vector for
+ * each. */
 INLINE void saturate(vector blocks[4], const vector rows[8])
 {
     vector two[4], a[4];
@@ -139,7 +140,7 @@ INLINE void pack_wide(struct pstk__block_writer *to, const vector rows[8], uint3
     pstk__block_pack(to, block);
 }
 
-/* The DC of block b, the first of its quarter. */
+/* Return the DC of block b, the first of its quarter. */
 INLINE int16_t dc_of(vector row, uint32_t b)
 {
     const __m256i half = b < 2 ? _mm512_castsi512_si256(row) : _mm512_extracti64x4_epi64(row, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_c: the reference: each step as a formula, one sample at a time. */
+/* jpeg/forward_c: the reference for the forward steps: each step as a formula, one sample at a
+ * time. */
 #include "image/jpeg/forward.h"
 #include "image/jpeg/forward_constants.h"
 #include "image/jpeg/forward_pack.h"
@@ -40,7 +41,7 @@ static int16_t descaled(int32_t x, int shift)
     return (int16_t)((x + (1 << (shift - 1))) >> shift);
 }
 
-/* Transform the columns. `shift` is that of products. Sums of samples get PSTK__DCT_BETWEEN more
+/* Transform the columns. `shift` is applied to products. Sums of samples get PSTK__DCT_BETWEEN more
  * bits in the first pass, and lose them in the second. A compiler makes each column one lane. */
 static void pass(int16_t *restrict out, const int16_t *restrict in, int shift)
 {
@@ -89,7 +90,7 @@ static void transform(const struct pstk__block_writer *to, const uint8_t *sample
     struct pstk__block_writer writer = *to;
     for (uint32_t i = 0; i < n_blocks; i++, samples += 8) {
         int16_t block[64], other[64];
-        for (size_t y = 0; y < 8; y++) /* as columns, so that the first pass is that of rows */
+        for (size_t y = 0; y < 8; y++) /* as columns, so that the first pass transforms rows */
             for (size_t x = 0; x < 8; x++)
                 block[8 * x + y] = (int16_t)(samples[y * stride + x] - 128);
         pass(other, block, PSTK__DCT_FRACTION - PSTK__DCT_BETWEEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_constants: of the colour conversion and of the forward DCT. */
+/* jpeg/forward_constants: constants of the colour conversion and of the forward DCT. */
 #ifndef PSTK_JPEG_FORWARD_CONSTANTS_H
 #define PSTK_JPEG_FORWARD_CONSTANTS_H
 
@@ -15,12 +15,12 @@ enum {
     PSTK__F_0_58700 = 38470,
 };
 #define PSTK__COLOUR_HALF (1 << 15)
-/* So that 255.5 of a pure colour becomes 255. */
+/* Makes 255.5, a pure colour's value, 255. */
 #define PSTK__COLOUR_CENTRE ((128 << 16) + PSTK__COLOUR_HALF - 1)
 
 /* round(x * 2^13), x as in jfdctint.c */
-#define PSTK__DCT_FRACTION 13 /* bits of these */
-#define PSTK__DCT_BETWEEN 2   /* more bits that numbers have between the passes */
+#define PSTK__DCT_FRACTION 13 /* bits of fraction of these constants */
+#define PSTK__DCT_BETWEEN 2   /* additional bits of numbers between the passes */
 
 enum {
     PSTK__F_0_298 = 2446,

@@ -6,7 +6,7 @@
  * numbers.
  */
 
-/* Eight numbers of a table, for each block. */
+/* Return eight numbers of a table, repeated for each block. */
 INLINE vector row_of(const uint16_t table[64], int v)
 {
     return BROADCAST(*(const __m128i *)(const void *)(table + 8 * v));
@@ -29,7 +29,7 @@ INLINE void transpose(vector r[8])
     }
 }
 
-/* Two vectors, interleaved: 32 bits are a number of each. */
+/* Two vectors, interleaved: each 32 bits hold a number of both. */
 struct pairs {
     vector low, high;
 };
@@ -63,8 +63,8 @@ INLINE vector descaled(struct pairs p, int shift)
                            OP(srai_epi32)(OP(add_epi32)(p.high, half), shift));
 }
 
-/* Transform the columns: forward_c's `pass`. The sums fit 16 bits: of eight samples from -128 to
- * 127, with 2 more bits, eight times -4096 is the least. */
+/* Transform the columns, as forward_c's `pass`. The sums fit 16 bits: for eight samples from -128
+ * to 127, the first pass, which adds 2 bits, gives at least -4096. Eight times -4096 is -32768. */
 INLINE void pass(vector x[8], int shift)
 {
     const vector s0 = OP(add_epi16)(x[0], x[7]), s1 = OP(add_epi16)(x[1], x[6]);
@@ -93,7 +93,7 @@ INLINE void pass(vector x[8], int shift)
     x[3] = descaled(sum(products(inner, PSTK__F_3_072 - PSTK__F_2_562, -PSTK__F_2_562), z3), shift);
 }
 
-/* Rows of samples to rows of coefficients. */
+/* Convert rows of samples to rows of coefficients. */
 INLINE void both_passes(vector rows[8])
 {
     transpose(rows);

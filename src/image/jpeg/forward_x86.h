@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_x86: what the ISAs for x86 share. */
+/* jpeg/forward_x86: the functions that the x86 ISAs share. */
 #ifndef PSTK_JPEG_FORWARD_X86_H
 #define PSTK_JPEG_FORWARD_X86_H
 
@@ -11,7 +11,7 @@
 
 #include <immintrin.h>
 
-/* struct pstk__forward_kernels.split and .halve. */
+/* The AVX2 versions of struct pstk__forward_kernels' split and halve. */
 void pstk__forward_split_avx2(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n);
 void pstk__forward_halve_avx2(uint8_t *out, const uint8_t *upper, const uint8_t *lower, uint32_t n);
 

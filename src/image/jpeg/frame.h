@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/frame: a JPEG's frame header, quantisation tables and colour: all that making pixels needs
- * in addition to the coefficients. Plain data.
+ * jpeg/frame: a JPEG's frame header, quantisation tables and colour: all data besides the
+ * coefficients from which pixels are made. Plain data.
  */
 #ifndef PSTK_JPEG_FRAME_H
 #define PSTK_JPEG_FRAME_H
@@ -30,7 +30,8 @@ struct pstk__jpeg_component {
     uint32_t across, down;  /* blocks for samples: ceil(width / 8), ceil(height / 8) */
     uint32_t stride, rows; /* all blocks: across and down rounded up to whole MCUs of an interleaved
                               scan; with n_components = 1: across and down */
-    uint16_t quant[64];    /* natural (row-major) order; as in force when the component was read */
+    uint16_t quant[64]; /* natural (row-major) order; the table in force when the component was read
+                         */
 };
 
 struct pstk__jpeg_frame {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MARKER_FIRST = 0xc0, /* Pillow's 0xc0..0xfe; after 0xff any other byte is an error */
+    MARKER_FIRST = 0xc0, /* Pillow's markers, 0xc0..0xfe; after 0xff any other byte is an error */
     MARKER_LAST = 0xfe,
     MARKER_SOF0 = 0xc0,
     MARKER_SOF3 = 0xc3, /* lossless */
@@ -37,7 +37,7 @@ struct cursor {
     uint64_t at; /* <= size */
 };
 
-/* 1: a marker without a length. Pillow skips them everywhere. */
+/* Return 1 for a marker without a length. Pillow skips these everywhere. */
 static int is_bare(uint32_t marker)
 {
     return marker == MARKER_JPG || (marker >= MARKER_RST0 && marker <= MARKER_EOI) ||
@@ -113,7 +113,7 @@ static int read_frame(struct pstk__jpeg_header *h, uint32_t marker, const uint8_
     return 0;
 }
 
-/* Read a segment with a length: its bytes and their number. */
+/* Read a segment with a length: set its bytes and their number. */
 static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **bytes, uint32_t *n,
                         struct pstk_error *err)
 {
@@ -132,14 +132,14 @@ static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **
     return 0;
 }
 
-/* 1: an APP1 segment of Exif metadata. */
+/* Return 1 for an APP1 segment with Exif metadata. */
 static int is_exif(uint32_t marker, const uint8_t *s, uint32_t n)
 {
     return marker == MARKER_APP1 && n >= EXIF_HEAD_SIZE && memcmp(s, "Exif\0", EXIF_HEAD_SIZE) == 0;
 }
 
-/* Read an application segment: note where Exif and XMP are. Refuse JFIF and Adobe segments that end
- * before their version, as Pillow does. at: of its marker. */
+/* Read an application segment: note the offsets of Exif and XMP. Refuse JFIF and Adobe segments
+ * that end before their version, as Pillow does. at: offset of the marker. */
 static int read_application(struct pstk__jpeg_header *h, uint32_t marker, const uint8_t *s,
                             uint32_t n, uint64_t at)
 {
@@ -158,7 +158,7 @@ static int read_application(struct pstk__jpeg_header *h, uint32_t marker, const 
     return 0;
 }
 
-/* Read one marker and its segment. 1: it begins the first scan. */
+/* Read one marker and its segment. Returns 1 when it begins the first scan. */
 static int read_marker(struct pstk__jpeg_header *h, struct cursor *cursor, struct pstk_error *err)
 {
     const uint8_t *s = NULL;
@@ -209,10 +209,10 @@ int pstk__jpeg_header_read(struct pstk__jpeg_header *h, const void *data, uint64
 
 /* A walk over the Exif segments, whose contents are one after another, as in Pillow. */
 struct exif_walk {
-    struct cursor cursor; /* to the first scan */
-    uint64_t first;       /* of the first Exif segment in the file */
-    const uint8_t *piece; /* of the current one, after its head */
-    uint64_t begin, end;  /* of that piece in the metadata */
+    struct cursor cursor; /* ends at the first scan */
+    uint64_t first;       /* offset of the first Exif segment in the file */
+    const uint8_t *piece; /* the current segment's bytes after its head */
+    uint64_t begin, end;  /* offsets of that piece in the metadata */
 };
 
 static int next_piece(struct exif_walk *walk)

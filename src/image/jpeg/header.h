@@ -16,14 +16,15 @@ struct pstk__jpeg_header {
     uint32_t n_components; /* 1, 3 or 4 */
     uint64_t scan_offset;  /* bytes from the start to the first SOS marker */
     uint64_t exif_offset;  /* bytes from the start to the first Exif segment; 0: there is none */
-    uint64_t exif_size;    /* bytes of all Exif segments, after "Exif\0\0" */
-    uint64_t xmp_offset;   /* bytes from the start to the XMP in the last segment that has it */
+    uint64_t exif_size;    /* bytes of all Exif segments, without their "Exif\0\0" */
+    uint64_t xmp_offset;   /* bytes from the start to the XMP in the last segment that has XMP */
     uint64_t xmp_size;     /* bytes; 0: there is none */
 };
 
 /* Read the header. EBADMSG: damaged or not a JPEG; ENOTSUP: a kind of JPEG that is not decoded. */
 int pstk__jpeg_header_read(struct pstk__jpeg_header *h, const void *data, uint64_t size,
                            struct pstk_error *err);
-/* Return the orientation, 1..8: of Exif, or else of XMP. data: the file whose header was read. */
+/* Return the orientation, 1..8, from Exif, or else from XMP. data: the file whose header was read.
+ */
 uint32_t pstk__jpeg_orientation(const struct pstk__jpeg_header *h, const void *data);
 #endif

@@ -4,7 +4,7 @@
 #define N_SYMBOLS 256u
 #define MAX_LENGTH 16u
 
-/* ITU T.81, tables K.3 to K.6. */
+/* The standard tables: ITU T.81, K.3 to K.6. */
 static const struct pstk__huffman_spec standard[4] = {
     {.counts = {0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0},
      .symbols = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
@@ -51,8 +51,8 @@ uint32_t pstk__huffman_n_codes(const struct pstk__huffman_spec *spec)
     return n;
 }
 
-/* 1: the codes fit their lengths. No code may be all ones, so the codes of a length end below
- * 2^length. */
+/* Return 1 when the codes fit their lengths. No code may be all ones, so the codes of a length end
+ * below 2^length. */
 static int is_complete_or_less(const struct pstk__huffman_spec *spec)
 {
     uint32_t code = 0;
@@ -76,7 +76,7 @@ void pstk__huffman_init(struct pstk__huffman *huffman, const struct pstk__huffma
         for (uint32_t i = 0; i < spec->counts[length - 1]; i++, code++) {
             uint32_t symbol = spec->symbols[k++], n_value = symbol & 15;
             struct pstk__huffman_code *huffman_code = &huffman->codes[symbol];
-            if (huffman_code->missing) /* of two codes encoders use the shorter */
+            if (huffman_code->missing) /* encoders use the shorter of two codes */
                 *huffman_code = (struct pstk__huffman_code){.bits = code << n_value,
                                                             .size = (uint8_t)(length + n_value)};
         }
@@ -112,8 +112,8 @@ static void join_lightest(struct tree *tree)
 }
 
 /* Limit lengths to 16 bits by annex K.3: replace a pair of longer codes by one that is a bit
- * shorter, and a shorter code elsewhere by two that are a bit longer. counts[i]: codes of i
- * bits. */
+ * shorter, and a shorter code elsewhere by two that are a bit longer. counts[i]: codes of i bits.
+ */
 static void limit_lengths(uint32_t counts[N_SYMBOLS + 1])
 {
     for (uint32_t i = N_SYMBOLS; i > MAX_LENGTH; i--) {

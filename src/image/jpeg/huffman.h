@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-/* A table as in DHT. */
+/* A table as DHT has it. */
 struct pstk__huffman_spec {
     uint8_t counts[16];   /* codes of 1..16 bits; at most 256 in all */
     uint8_t symbols[256]; /* shortest first */
 };
 
-/* A symbol's code, shifted left by the number of value bits that follow it: the symbol's low
- * nibble, in all tables of JPEG. */
+/* A symbol's code, shifted left by the number of value bits that follow it, which is the symbol's
+ * low nibble in all tables of JPEG. */
 struct pstk__huffman_code {
     uint32_t bits;
     uint8_t size;    /* bits of code and value: 1..31, 0 when missing */
@@ -29,9 +29,9 @@ struct pstk__huffman {
 /* Make codes from counts. If the codes do not fit their lengths, or are more than 256, no symbol
  * gets a code; libjpeg refuses such a table when it is used. */
 void pstk__huffman_init(struct pstk__huffman *huffman, const struct pstk__huffman_spec *spec);
-/* Return a standard table. libjpeg uses them (numbers 0 and 1) where a file defines none. */
+/* Return a standard table. libjpeg uses these (numbers 0 and 1) when a file defines none. */
 const struct pstk__huffman_spec *pstk__huffman_standard(int is_ac, int is_chroma);
-/* Make the shortest code of at most 16 bits for symbols of these counts, whose sum is below 2^63.
+/* Make the shortest code of at most 16 bits for symbols with these counts, whose sum is below 2^63.
  * No code is all ones. A symbol with count 0 gets no code. */
 void pstk__huffman_optimal(struct pstk__huffman_spec *spec, const uint64_t counts[256]);
 /* Return the number of codes. */

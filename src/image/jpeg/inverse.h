@@ -17,29 +17,29 @@
 enum {
     PSTK__IDCT_ONE = 8192,
     PSTK__IDCT_0_541 = 4433,
-    PSTK__IDCT_1_307 = 4433 + 6270,     /* 0.541196100 + 0.765366865 */
-    PSTK__IDCT_M1_307 = 4433 - 15137,   /* 0.541196100 - 1.847759065 */
-    PSTK__IDCT_1_176 = 9633,            /* 1.175875602 */
-    PSTK__IDCT_M0_786 = 9633 - 16069,   /* 1.175875602 - 1.961570560 */
-    PSTK__IDCT_0_786 = 9633 - 3196,     /* 1.175875602 - 0.390180644 */
-    PSTK__IDCT_M0_601 = 2446 - 7373,    /* 0.298631336 - 0.899976223 */
-    PSTK__IDCT_M0_900 = -7373,          /* -0.899976223 */
-    PSTK__IDCT_0_601 = 12299 - 7373,    /* 1.501321110 - 0.899976223 */
-    PSTK__IDCT_M0_510 = 16819 - 20995,  /* 2.053119869 - 2.562915447 */
-    PSTK__IDCT_M2_563 = -20995,         /* -2.562915447 */
-    PSTK__IDCT_0_510 = 25172 - 20995,   /* 3.072711026 - 2.562915447 */
-    PSTK__IDCT_SHIFT_1 = 11,            /* of the first pass, which keeps two more bits */
-    PSTK__IDCT_SHIFT_2 = 18,            /* of the second pass */
-    PSTK__IDCT_ROUND_1 = 1 << (11 - 1), /* rounding of these shifts */
+    PSTK__IDCT_1_307 = 4433 + 6270,    /* 0.541196100 + 0.765366865 */
+    PSTK__IDCT_M1_307 = 4433 - 15137,  /* 0.541196100 - 1.847759065 */
+    PSTK__IDCT_1_176 = 9633,           /* 1.175875602 */
+    PSTK__IDCT_M0_786 = 9633 - 16069,  /* 1.175875602 - 1.961570560 */
+    PSTK__IDCT_0_786 = 9633 - 3196,    /* 1.175875602 - 0.390180644 */
+    PSTK__IDCT_M0_601 = 2446 - 7373,   /* 0.298631336 - 0.899976223 */
+    PSTK__IDCT_M0_900 = -7373,         /* -0.899976223 */
+    PSTK__IDCT_0_601 = 12299 - 7373,   /* 1.501321110 - 0.899976223 */
+    PSTK__IDCT_M0_510 = 16819 - 20995, /* 2.053119869 - 2.562915447 */
+    PSTK__IDCT_M2_563 = -20995,        /* -2.562915447 */
+    PSTK__IDCT_0_510 = 25172 - 20995,  /* 3.072711026 - 2.562915447 */
+    PSTK__IDCT_SHIFT_1 = 11, /* bits shifted out in the first pass, which keeps two more bits */
+    PSTK__IDCT_SHIFT_2 = 18, /* bits shifted out in the second pass */
+    PSTK__IDCT_ROUND_1 = 1 << (11 - 1), /* half of the last bit that the first shift keeps */
     PSTK__IDCT_ROUND_2 = 1 << (18 - 1),
 };
 
-/* Places of the zigzag order that are in the first row of a block. */
+/* Places of the zigzag order in the first row of a block. */
 #define PSTK__IDCT_FIRST_ROW 0x1800c063ull
 
 /*
- * The order of a block's 64 coefficients before the first pass, as bytes: natural places. Sixteen
- * for each of the four pairs of rows; the even ones of them make the register of the even columns.
+ * The order of a block's 64 coefficients before the first pass, as bytes: natural places. Each of
+ * the four pairs of rows has sixteen; the even ones of them make the register of the even columns.
  */
 #define PSTK__IDCT_NATURAL_PLACES                                                                  \
     {                                                                                              \
@@ -49,7 +49,7 @@ enum {
             24, 31, 40, 47, 28, 25, 44, 41, 26, 27, 42, 43, 30, 29, 46, 45  /* 3, 5 */             \
     }
 
-/* The same order, as places of the zigzag order. */
+/* The same order in zigzag places. */
 #define PSTK__IDCT_ZIGZAG_PLACES                                                                   \
     {                                                                                              \
         0, 28, 10, 54, 14, 1, 39, 19, 5, 6, 23, 32, 27, 15, 52, 45,       /* rows 0, 4 */          \
@@ -58,7 +58,7 @@ enum {
             9, 53, 20, 60, 31, 11, 46, 22, 18, 24, 33, 38, 44, 40, 55, 51 /* 3, 5 */               \
     }
 
-/* The inverse: for each place of the zigzag order, its index in that order. */
+/* The inverse: the index in that order for each place of the zigzag order. */
 #define PSTK__IDCT_LAYOUT_PLACES                                                                   \
     {                                                                                              \
         0, 5, 34, 16, 39, 8, 9, 42, 21, 48, 2, 53, 24, 43, 4, 13, 38, 25, 56, 7, 50, 18, 55, 10,   \
@@ -83,7 +83,7 @@ enum {
         0, 2, 3, 9, 5, 7, 12, 18, 1, 4, 8, 11, 6, 13, 17, 24                                       \
     }
 
-/* Its constants for inputs 1 and 3, named by their result. */
+/* Constants of a corner for inputs 1 and 3, named by their result. */
 enum {
     PSTK__IDCT_ODD0_1 = 12299 - 7373 - 3196 + 9633,
     PSTK__IDCT_ODD0_3 = 9633,

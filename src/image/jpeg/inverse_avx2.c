@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/inverse_avx2: the inverse DCT with AVX2, two blocks at a time, one in each lane.
- * Coefficients are expanded to memory a few groups before they are used, so that no load waits for
- * the smaller stores that it covers.
+ * Coefficients are expanded to memory a few groups before they are used. So no load waits for the
+ * smaller stores that it covers.
  */
 #include "image/jpeg/expand_table.h"
 #include "image/jpeg/inverse.h"
@@ -44,7 +44,7 @@ static const int8_t quarter_places[4][4][16] = {
      {-1, 5, -1, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 7, 3}},
 };
 
-/* PSTK__IDCT_CORNER_ZIGZAG_PLACES in the same way, in the first two quarters. */
+/* PSTK__IDCT_CORNER_ZIGZAG_PLACES, laid out in the same way, in the first two quarters. */
 static const int8_t corner_places[2][16] = {
     {0, 2, 3, 9, 5, 7, 12, -1, 1, 4, 8, 11, 6, 13, -1, -1},
     {-1, -1, -1, -1, -1, -1, -1, 2, -1, -1, -1, -1, -1, -1, 1, 8},
@@ -65,7 +65,7 @@ struct group {
 /* Groups being expanded. */
 struct chunk {
     int8_t ALIGNED values[CHUNK / GROUP][4][GROUP][16]; /* by quarter of the zigzag order */
-    uint64_t dc[CHUNK][2]; /* dequantised, in the low 16 bits of the first */
+    uint64_t dc[CHUNK][2]; /* dequantised DCs, in the low 16 bits of the first */
     uint64_t maps[CHUNK];  /* 0 after the last block */
 };
 
@@ -111,8 +111,8 @@ static void table_of(struct table *table, const uint16_t *quant, int has_words)
     }
 }
 
-/* Move eight values to their places, by bits [8 i, 8 i + 8) of the map. Their index follows from
- * the bits before, so no call waits for another. */
+/* Move eight values to their places, by bits [8 i, 8 i + 8) of the map. The index of the values
+ * follows from the earlier bits, so no call waits for another. */
 INLINE TARGET void expand_eight(int8_t values[4][GROUP][16], uint32_t block, uint64_t map,
                                 const int8_t *from, uint32_t i)
 {
@@ -140,8 +140,8 @@ INLINE TARGET const int8_t *expand(int8_t values[4][GROUP][16], uint32_t block, 
     return from + __builtin_popcountll(map);
 }
 
-/* Expand blocks [first, first + CHUNK) of a row. 1: a dequantised DC is too large for a shift by
- * 2. */
+/* Expand blocks [first, first + CHUNK) of a row. Returns 1 when a dequantised DC is too large for a
+ * shift by 2. */
 INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *row, uint32_t first,
                              uint16_t quant_dc, const int8_t **values)
 {
@@ -182,7 +182,7 @@ INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct t
     }
 }
 
-/* Put wide coefficients in their places: at[b] has those of block b, in zigzag order. */
+/* Put wide coefficients in their places. at[b] holds the places of block b, in zigzag order. */
 static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 * GROUP],
                                                       const uint64_t at[GROUP], const int16_t *wide,
                                                       const uint16_t *quant)
@@ -197,7 +197,7 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
     return wide;
 }
 
-/* Do the same for a group in registers, in which escape bytes mark the places. */
+/* Put wide coefficients in a group in registers, in which escape bytes mark the places. */
 INLINE TARGET void patch_group(struct group *group, const __m256i quarter[4], const int16_t **wide,
                                const uint16_t *quant)
 {
@@ -229,7 +229,7 @@ INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
     return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(chunk, d));
 }
 
-/* Load a group's coefficients, dequantised. 1: some are wide. */
+/* Load a group's coefficients, dequantised. Returns 1 when some are wide. */
 INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t at,
                              const struct table *table, const int16_t **wide, const uint16_t *quant,
                              int has_words)
@@ -251,8 +251,8 @@ INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t 
     return is_wide;
 }
 
-/* Load a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. 1: some are wide, and nothing
- * was done. */
+/* Load a group of corners: pairs[0] holds rows 0 and 2, [1] rows 1 and 3. Returns 1 when some
+ * coefficients are wide; then nothing was done. */
 INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *chunk, uint32_t at,
                                const struct table *table)
 {
@@ -312,8 +312,8 @@ INLINE TARGET void pass(__m256i out[8], __m256i p04, __m256i p26, __m256i p71, _
     out[7] = _mm256_sub_epi32(even0, odd0);
 }
 
-/* Transform where inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product is of one
- * input. */
+/* Transform when inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product has one input.
+ */
 INLINE TARGET void corner_pass(__m256i out[8], __m256i p02, __m256i p13, int32_t half)
 {
     const __m256i round = _mm256_set1_epi32(half);
@@ -341,7 +341,7 @@ INLINE TARGET __m256i pack_rows(__m256i a, __m256i b)
                               _mm256_srai_epi32(b, PSTK__IDCT_SHIFT_1));
 }
 
-/* The even (odd) elements of each lane of a and b. */
+/* Return the even (odd) elements of each lane of a and b. */
 INLINE TARGET __m256i even_elements(__m256i a, __m256i b)
 {
     return _mm256_castps_si256(
@@ -354,8 +354,8 @@ INLINE TARGET __m256i odd_elements(__m256i a, __m256i b)
         _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
 }
 
-/* The first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of columns:
- * [4 * (lower rows) + pair]. */
+/* Run the first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of
+ * columns: [4 * (lower rows) + pair]. */
 INLINE TARGET void columns(struct group *rows, const struct group *group)
 {
     __m256i v[8];
@@ -375,8 +375,8 @@ INLINE TARGET void columns(struct group *rows, const struct group *group)
     rows->pair[7] = odd_elements(odd45, odd67);
 }
 
-/* libjpeg-turbo shifts in the first pass of blocks that have only their first row. The shift wraps
- * where the pass saturates. */
+/* Shift instead of transforming in the first pass of blocks that have only their first row, as
+ * libjpeg-turbo does. The shift wraps where the pass saturates. */
 TARGET static __attribute__((noinline)) void
 shift_first_rows(struct group *rows, const struct group *group, const uint64_t maps[GROUP])
 {
@@ -462,7 +462,7 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GRO
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* What a row needs in addition to its chunks. */
+/* The data of a row besides its chunks. */
 struct row {
     struct table table;
     const uint16_t *quant;

@@ -30,7 +30,7 @@ struct factors {
     int16_t odd0[32], odd1[32], odd2[32], odd3[32];
     int16_t corner_even0[32], corner_even1[32], corner_even2[32], corner_even3[32];
     int16_t corner_odd0[32], corner_odd1[32], corner_odd2[32], corner_odd3[32];
-    uint8_t high_halves[64]; /* of 32-bit elements, in the lower half */
+    uint8_t high_halves[64]; /* upper halves of 32-bit elements, moved to the lower half */
     uint8_t rows01[64];      /* see store_rows */
     uint8_t rows23[64];
 };
@@ -90,7 +90,7 @@ struct tail {
     int16_t dc[GROUP];
 };
 
-/* What all groups of a row of blocks share. */
+/* The data that all groups of a row of blocks share. */
 struct row {
     const struct pstk__block_row *blocks;
     const uint16_t *quant;
@@ -102,7 +102,7 @@ struct row {
     int is_far; /* 1: a first row may be too large for a shift by 2 */
 };
 
-/* Where the next group's values begin. */
+/* The next group's values. */
 struct cursor {
     const int8_t *values;
     const int16_t *wide;
@@ -180,7 +180,7 @@ INLINE TARGET void dequantise(struct group *group, __m512i bytes, const struct t
     }
 }
 
-/* Put wide coefficients in their places: at[b] has those of block b, in zigzag order. */
+/* Put wide coefficients in their places. at[b] holds the places of block b, in zigzag order. */
 static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 * GROUP],
                                                       const uint64_t at[GROUP], const int16_t *wide,
                                                       const uint16_t *quant)
@@ -195,7 +195,7 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
     return wide;
 }
 
-/* Do the same for a group in registers. */
+/* Put wide coefficients in a group in registers. */
 INLINE TARGET void patch_group(struct group *group, const uint64_t at[GROUP], struct cursor *cursor,
                                const uint16_t *quant)
 {
@@ -232,7 +232,7 @@ INLINE TARGET void expand_group(struct expanded *expanded, const uint64_t maps[G
     }
 }
 
-/* Load the group's coefficients, dequantised. 1: some are wide. */
+/* Load the group's coefficients, dequantised. Returns 1 when some are wide. */
 INLINE TARGET int dequantise_group(struct group *group, const struct expanded *expanded, __m128i dc,
                                    struct cursor *cursor, const struct row *row, int has_words)
 {
@@ -260,8 +260,8 @@ INLINE TARGET int dequantise_group(struct group *group, const struct expanded *e
     return is_wide;
 }
 
-/* Load a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. 1: some are wide, and nothing
- * was done. */
+/* Load a group of corners: pairs[0] holds rows 0 and 2, [1] rows 1 and 3. Returns 1 when some
+ * coefficients are wide; then nothing was done. */
 INLINE TARGET int load_corners(__m512i pairs[2], const uint64_t maps[GROUP], __m128i dc,
                                struct cursor *cursor, const struct table *t)
 {
@@ -315,8 +315,8 @@ INLINE TARGET void pass(__m512i out[8], const struct factors *f, __m512i p04, __
     out[7] = _mm512_sub_epi32(even0, odd0);
 }
 
-/* Transform where inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product is of one
- * input. */
+/* Transform when inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product has one input.
+ */
 INLINE TARGET void corner_pass(__m512i out[8], const struct factors *f, __m512i p02, __m512i p13,
                                int32_t half)
 {
@@ -345,7 +345,7 @@ INLINE TARGET __m512i pack_rows(__m512i a, __m512i b)
                               _mm512_srai_epi32(b, PSTK__IDCT_SHIFT_1));
 }
 
-/* The even (odd) elements of each lane of a and b. */
+/* Return the even (odd) elements of each lane of a and b. */
 INLINE TARGET __m512i even_elements(__m512i a, __m512i b)
 {
     return _mm512_castps_si512(
@@ -358,8 +358,8 @@ INLINE TARGET __m512i odd_elements(__m512i a, __m512i b)
         _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xDD));
 }
 
-/* The first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of columns:
- * [4 * (lower rows) + pair]. */
+/* Run the first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of
+ * columns: [4 * (lower rows) + pair]. */
 INLINE TARGET void columns(struct group *rows, const struct group *group, const struct factors *f)
 {
     __m512i v[8];
@@ -379,7 +379,7 @@ INLINE TARGET void columns(struct group *rows, const struct group *group, const 
     rows->pair[7] = odd_elements(odd45, odd67);
 }
 
-/* Return the bytes of the lanes whose blocks have only their first row. */
+/* Return a mask of the bytes of the lanes whose blocks have only their first row. */
 INLINE uint64_t first_row_lanes(const uint64_t maps[GROUP])
 {
     uint64_t lanes = 0;
@@ -388,8 +388,8 @@ INLINE uint64_t first_row_lanes(const uint64_t maps[GROUP])
     return lanes;
 }
 
-/* libjpeg-turbo shifts in the first pass of such blocks. The shift wraps where the pass
- * saturates. */
+/* Shift instead of transforming in the first pass of such blocks, as libjpeg-turbo does. The shift
+ * wraps where the pass saturates. */
 TARGET static __attribute__((noinline)) void
 shift_first_rows(struct group *rows, const struct group *group, uint64_t lanes)
 {
@@ -476,8 +476,8 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, __m128i dc)
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* 1: a dequantised coefficient of a first row may be too large for a shift by 2, wide ones not
- * considered. */
+/* Return 1 when a dequantised coefficient of a first row may be too large for a shift by 2, wide
+ * ones not considered. */
 TARGET static int is_first_row_far(const struct pstk__block_row *r, const uint16_t *quant)
 {
     const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)quant);
@@ -536,9 +536,9 @@ INLINE enum kind kind_of(const struct row *r, const uint64_t maps[GROUP], int ha
 }
 
 /*
- * Transform groups from block i on, as long as they are of kind WHOLE; returns the first block
- * left. While one group is transformed, the next is expanded: the first keeps the CPU's only
- * shuffle unit busy, the second its multipliers.
+ * Transform groups from block i on, as long as they are of kind WHOLE. Returns the first block
+ * left. While one group is transformed, the next is expanded. The transform keeps the CPU's
+ * multipliers busy, the expansion its only shuffle unit.
  */
 INLINE TARGET uint32_t inverse_whole(uint8_t *out, uint32_t i, const struct row *r,
                                      struct cursor *c, int has_words)

@@ -24,7 +24,7 @@
 struct pstk__block_row {
     const uint64_t *maps; /* n_blocks */
     const int16_t *dc;    /* n_blocks */
-    const int8_t *values; /* one for each bit set in maps */
+    const int8_t *values; /* one for each bit that is set in maps */
     const int16_t *wide;  /* one for each value of -128 */
     uint32_t n_blocks;
 };
@@ -38,11 +38,11 @@ struct pstk__jpeg_kernels {
     void (*inverse)(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
                     const uint16_t *quant);
     /*
-     * Fancy upsampling: from n samples to one row of 2 n (h2..) or n (h1..). h2v1 and h2v2 read one
-     * sample before and one after `in`. At the image's edges the caller puts copies of the
-     * outermost sample there, which gives libjpeg's rule for the first and last columns. `near` is
-     * the row of samples that the output row lies in, `far` the neighbour closer to it. bias: 1 for
-     * the upper of the two output rows, 2 for the lower.
+     * Upsample: from n samples to one row of 2 n (h2..) or n (h1..). h2v1 and h2v2 read one sample
+     * before and one after `in`. At the image's edges the caller puts copies of the outermost
+     * sample there, which gives libjpeg's rule for the first and last columns. `near` is the row of
+     * samples that the output row lies in, `far` the neighbour closer to it. bias: 1 for the upper
+     * of the two output rows, 2 for the lower.
      */
     void (*h2v1)(uint8_t *out, const uint8_t *in, uint32_t n);
     void (*h2v2)(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n);

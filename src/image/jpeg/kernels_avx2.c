@@ -30,8 +30,8 @@ INLINE TARGET __m256i pair(int8_t first, int8_t second)
 
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
-/* Store the results of 32 samples in order, from those of the lower and the upper halves of the
- * lanes. */
+/* Store the results of 32 samples in order, given as those of the lower and of the upper halves of
+ * the lanes. */
 INLINE TARGET void store_halves(uint8_t *out, __m256i low, __m256i high)
 {
     store(out, _mm256_permute2x128_si256(low, high, 0x20));
@@ -104,8 +104,8 @@ TARGET static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, u
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Where each of the 48 bytes of 16 pixels is in its component's lane: [part][component][byte]; -1:
- * in another component's. */
+/* Place of each of the 48 bytes of 16 pixels in its component's lane: [part][component][byte]; -1:
+ * the byte is in another component's lane. */
 static const int8_t plain_places[3][3][16] = {
     {
         {0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
@@ -194,7 +194,7 @@ TARGET static void rgb_from_rgb(uint8_t *rgb, const uint8_t *const samples[4], u
 #define GREEN_BLUE (-11277)
 #define GREEN_RED (-23401)
 
-/* Return green minus y, of the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
+/* Return green minus y for the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
 INLINE TARGET __m256i green_of(__m256i blue, __m256i red)
 {
     const __m256i factors =

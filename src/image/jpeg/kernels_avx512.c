@@ -52,7 +52,7 @@ TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
     }
 }
 
-/* Interpolates in both dimensions at once, with weights 9, 3, 3 and 1 of 16. */
+/* Interpolate in both dimensions at once, with weights 9, 3, 3 and 1 of 16. */
 TARGET static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
 {
     const __m512i before = load(with_before);
@@ -174,7 +174,7 @@ INLINE TARGET __m512i upper_halves(__m512i a, __m512i b)
     return _mm512_mask_shuffle_epi8(b, 0x3333333333333333ull, a, high);
 }
 
-/* Return green minus y, of the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
+/* Return green minus y for the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
 INLINE TARGET __m512i green_of(__m512i blue, __m512i red)
 {
     const __m512i factors =

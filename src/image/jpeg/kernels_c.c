@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/kernels_c: the reference: each step as a formula, one sample at a time. */
+/* jpeg/kernels_c: the reference for the inverse steps: each step as a formula, one sample at a
+ * time. */
 #include "image/jpeg/frame.h"
 #include "image/jpeg/kernels.h"
 #include "image/jpeg/zigzag.h"
@@ -132,9 +133,9 @@ static void inverse(uint8_t *out, size_t stride, const struct pstk__block_row *b
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
 /*
- * A triangle filter: 3/4 of the nearer sample, 1/4 of the other one. Halves are rounded down and up
- * alternately (biases 1 and 2 of 4, 7 and 8 of 16). jdsample.c's first and last columns, which have
- * no other sample, follow from the same formulas with a copy of the nearer one.
+ * Filter by a triangle: 3/4 of the nearer sample, 1/4 of the other one. Halves are rounded down and
+ * up alternately (biases 1 and 2 of 4, 7 and 8 of 16). In jdsample.c the first and last columns
+ * have no other sample; the same formulas give their values from a copy of the nearer one.
  */
 static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 {

@@ -22,8 +22,8 @@ static void on_error(j_common_ptr cinfo)
     leave(cinfo);
 }
 
-/* Note that a scan's data ended too early. libjpeg moves the source once it has decoded an MCU: if
- * it has not since the last restart, the data had ended before. */
+/* Note that a scan's data ended too early. libjpeg moves the source once it has decoded an MCU. If
+ * it has not moved the source since the last restart, the data had ended before. */
 static void starve(const struct jpeg_decompress_struct *cinfo)
 {
     struct pstk__jpeg_guard *guard = cinfo->client_data;
@@ -34,7 +34,7 @@ static void starve(const struct jpeg_decompress_struct *cinfo)
     guard->fed_from = NULL;
 }
 
-/* Note that a scan whose data had ended goes on after a restart marker. */
+/* Note that a scan whose data had ended continues after a restart marker. */
 static void feed(const struct jpeg_decompress_struct *cinfo)
 {
     struct pstk__jpeg_guard *guard = cinfo->client_data;
@@ -49,7 +49,7 @@ static void on_message(j_common_ptr cinfo, int level)
     if (guard->guessing && code == JTRC_RST)
         feed((j_decompress_ptr)(void *)cinfo);
     if (level >= 0)
-        return; /* a trace */
+        return; /* a trace message */
     if (guard->guessing) {
         if (code == JWRN_HIT_MARKER)
             starve((j_decompress_ptr)(void *)cinfo);
@@ -104,14 +104,14 @@ static void source_skip(j_decompress_ptr cinfo, long n)
     source->bytes_in_buffer -= (size_t)n;
 }
 
-/* FALSE: libjpeg stops where it is, and its caller gives more bytes. */
+/* Return FALSE: libjpeg stops, and its caller gives it more bytes. */
 static boolean source_suspend(j_decompress_ptr cinfo)
 {
     (void)cinfo;
     return FALSE;
 }
 
-/* Skip n bytes; those that are not here yet are left in n_skip. */
+/* Skip n bytes; n_skip gets the number of those that have not arrived. */
 static void source_skip_later(j_decompress_ptr cinfo, long n)
 {
     struct pstk__jpeg_guard *guard = cinfo->client_data;
@@ -122,7 +122,8 @@ static void source_skip_later(j_decompress_ptr cinfo, long n)
     guard->n_skip = n - (long)now;
 }
 
-/* As libjpeg's. Data follow if it drops the marker that it found in place of a restart marker. */
+/* Resynchronise as libjpeg does. Data follow if it drops the marker that it found in place of a
+ * restart marker. */
 static boolean guess_restart(j_decompress_ptr cinfo, int wanted)
 {
     const boolean is_done = jpeg_resync_to_restart(cinfo, wanted);
@@ -131,7 +132,7 @@ static boolean guess_restart(j_decompress_ptr cinfo, int wanted)
     return is_done;
 }
 
-/* Note what is known of the coefficients, once a scan. libjpeg has set coef_bits for the scan that
+/* Note the known bits of the coefficients, once a scan. libjpeg has set coef_bits for the scan that
  * it begins, and reports progress before the scan's first row. */
 static void note_known(struct pstk__jpeg_known *known, const struct jpeg_decompress_struct *cinfo)
 {
@@ -141,7 +142,7 @@ static void note_known(struct pstk__jpeg_known *known, const struct jpeg_decompr
         if (known->scan > 0)
             memcpy(known->earlier[component], known->latest[component], size);
         else
-            memset(known->earlier[component], 0, size); /* as libjpeg-turbo has it */
+            memset(known->earlier[component], 0, size); /* as in libjpeg-turbo */
     }
     for (int i = 0; i < cinfo->num_components; i++)
         memcpy(known->latest[i], cinfo->coef_bits[i], size);
@@ -185,7 +186,8 @@ void pstk__jpeg_guard_guess(struct pstk__jpeg_guard *guard)
     guard->source.resync_to_restart = guess_restart;
 }
 
-/* setjmp with only parameters alive across it, which do not change, so none can be clobbered. */
+/* Run under setjmp. Only parameters live across it, and these do not change, so none can be
+ * clobbered. */
 int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user)
 {
     if (setjmp(guard->escape))
@@ -227,7 +229,8 @@ int pstk__jpeg_open_compress(struct pstk__jpeg_guard *guard, struct jpeg_compres
     return 0;
 }
 
-/* libjpeg's own manager frees the object. An object whose manager was never made needs nothing. */
+/* Let libjpeg's own manager free the object. An object whose manager was never made needs nothing.
+ */
 void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *guard,
                                  struct jpeg_decompress_struct *cinfo)
 {
@@ -292,7 +295,7 @@ static int result_of(int message_code)
         return PSTK_ENOMEM;
     case JERR_BAD_SCAN_SCRIPT:
         return PSTK_EFBIG;
-#if JPEG_LIB_VERSION < 70 /* later interfaces use JERR_NOT_COMPILED for it */
+#if JPEG_LIB_VERSION < 70 /* later interfaces use JERR_NOT_COMPILED instead */
     case JERR_ARITH_NOTIMPL:
 #endif
     case JERR_BAD_PRECISION:

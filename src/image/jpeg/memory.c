@@ -13,7 +13,7 @@ struct jvirt_barray_control {
     JBLOCKARRAY rows; /* NULL until realized */
     JDIMENSION n_rows;
     JDIMENSION blocks_per_row;
-    JDIMENSION max_access; /* most rows of an access */
+    JDIMENSION max_access; /* most rows that one access uses */
     boolean zeroed;        /* 1: zeros were requested */
     struct jvirt_barray_control *next;
 };
@@ -23,8 +23,8 @@ static struct pstk__jpeg_memory *manager(j_common_ptr cinfo)
     return (struct pstk__jpeg_memory *)(void *)cinfo->mem;
 }
 
-/* Allocate from the one pool. Tables that libjpeg would keep from image to image (JPOOL_PERMANENT)
- * also end with the image, so that no image sees those of another. */
+/* Allocate from the one pool. Tables that libjpeg would keep for later images (JPOOL_PERMANENT)
+ * also end with the image, so that no image sees another's tables. */
 static void *get(j_common_ptr cinfo, uint64_t size)
 {
     void *p = size > SIZE_MAX / 2 ? NULL : pstk__arena_get(manager(cinfo)->arena, (size_t)size);
@@ -62,7 +62,7 @@ static JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION n_block
     return rows;
 }
 
-/* Only compression and two-pass colour quantisation request whole images of samples. */
+/* Refuse: only compression and two-pass colour quantisation request whole images of samples. */
 static jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zeroed,
                                             JDIMENSION row_size, JDIMENSION n_rows,
                                             JDIMENSION max_access)
@@ -129,7 +129,7 @@ static JBLOCKARRAY access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array
 
 static void free_pool(j_common_ptr cinfo, int pool)
 {
-    (void)cinfo; /* the decoder resets the arena */
+    (void)cinfo; /* nothing to do: the decoder resets the arena */
     (void)pool;
 }
 

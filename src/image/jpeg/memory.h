@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/memory: libjpeg's memory manager, on a worker's arena. Nothing is freed one by one: the
+ * jpeg/memory: libjpeg's memory manager on a worker's arena. Nothing is freed one by one: the
  * decoder resets the arena after each image.
  */
 #ifndef PSTK_JPEG_MEMORY_H
@@ -19,11 +19,10 @@ struct pstk__jpeg_memory {
 
 /* Fill in the manager's table. */
 void pstk__jpeg_memory_init(struct pstk__jpeg_memory *memory, struct pstk__arena *arena);
-/* Forget the arrays of the image before. Call it after resetting the arena, before the next
- * image. */
+/* Forget the last image's arrays. Call it after resetting the arena, before the next image. */
 void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *memory);
-/* Return the rows of blocks of one array of this image, counted from the one requested last, which
- * is 0. libjpeg requests one for each component, in order. */
+/* Return the rows of blocks of one of this image's arrays, counted from the last one requested,
+ * which is 0. libjpeg requests one for each component, in order. */
 JBLOCKARRAY pstk__jpeg_memory_blocks(const struct pstk__jpeg_memory *memory, uint32_t index);
 
 #endif

@@ -18,7 +18,7 @@ void pstk__jpeg_choose_output(j_decompress_ptr cinfo, uint32_t channels)
     cinfo->do_block_smoothing = FALSE; /* smooth.h does it */
 }
 
-/* a * b / 255, rounded, as Pillow's MULDIV255. */
+/* Return a * b / 255, rounded, as Pillow's MULDIV255. */
 static uint32_t muldiv255(uint32_t a, uint32_t b)
 {
     uint32_t t = a * b + 128;

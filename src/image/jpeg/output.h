@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/output: rows as libjpeg decodes them, to rows of 1, 3 or 4 channels as Pillow has them. */
+/* jpeg/output: converts libjpeg's rows to Pillow's rows of 1, 3 or 4 channels. */
 #ifndef PSTK_JPEG_OUTPUT_H
 #define PSTK_JPEG_OUTPUT_H
 

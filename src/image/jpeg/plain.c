@@ -9,9 +9,9 @@
 #define INDEX_BITS PSTK__JPEG_LOOKUP_BITS
 #define MAX_LENGTH 16u        /* bits of a code */
 #define MAX_BLOCKS_IN_MCU 10u /* ITU T.81, B.2.3 */
-#define MAX_DC_BITS 11u       /* of a difference, for 8-bit samples */
-/* With such differences, so many blocks of a component cannot make the sum exceed an int, which
- * libjpeg checks. */
+#define MAX_DC_BITS 11u       /* bits of a difference, for 8-bit samples */
+/* Most blocks of a component: with such differences their sum cannot exceed an int, which libjpeg
+ * checks. */
 #define MAX_BLOCKS (1u << 20)
 
 /* ---- Huffman tables ------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static uint32_t say(uint32_t length, uint32_t symbol, int is_ac)
     return (length + size) | length << 8 | advance << 16;
 }
 
-/* Return the same for the code that 16 bits begin with. 0: there is none. */
+/* Return say()'s result for the code that 16 bits begin with. 0: there is none. */
 static uint32_t find_code(const struct pstk__jpeg_lookup *lookup, uint32_t bits)
 {
     uint32_t length = 1;
@@ -37,7 +37,8 @@ static uint32_t find_code(const struct pstk__jpeg_lookup *lookup, uint32_t bits)
     return say(length, lookup->symbols[i], lookup->is_ac);
 }
 
-/* Set codes in order of length; as libjpeg requires, none may be all ones. 0, or -1: not valid. */
+/* Set codes in order of length. As libjpeg requires, no code may be all ones. Returns 0, or -1: not
+ * valid. */
 static int set_codes(struct pstk__jpeg_lookup *lookup, const uint8_t *counts)
 {
     uint32_t code = 0, k = 0;
@@ -62,8 +63,8 @@ static void fill_one(struct pstk__jpeg_lookup *lookup)
     }
 }
 
-/* Fill in `some`. The bits left of the index identify a code; those after them count as zeros, and
- * a code that reaches past the index is not used. */
+/* Fill in `some`. Bits past the index count as zeros, and a code that reaches past the index is not
+ * used. */
 static void fill_some(struct pstk__jpeg_lookup *lookup)
 {
     for (uint32_t i = 0; i < 1u << INDEX_BITS; i++) {
@@ -90,7 +91,7 @@ static inline __attribute__((always_inline)) int32_t value_of(uint64_t bits, uin
     return bits >> 63 ? value : value - (int32_t)((1u << size) - 1);
 }
 
-/* Return the value after the code that the bits begin with; said: what this code says. */
+/* Return the value after the code that the bits begin with; said: say()'s result for this code. */
 static inline __attribute__((always_inline)) int32_t value_after(uint64_t bits, uint32_t said)
 {
     const uint32_t length = said >> 8 & 255;
@@ -256,10 +257,10 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint
 /* ---- bits ----------------------------------------------------------------------------------- */
 
 /* Bits of the scan, the next one at the top. After their end, at a marker or the file's end, zeros
- * follow, and are counted. */
+ * follow, and n_void counts them. */
 struct bits {
     uint64_t buffer;
-    uint32_t n;      /* bits in the buffer; those below are 0, or the bits that come next */
+    uint32_t n; /* bits in the buffer; the bits below them are 0, or the next bits of the scan */
     uint32_t n_void; /* zeros added after the end */
     const uint8_t *at, *end;
 };
@@ -292,7 +293,7 @@ static inline __attribute__((always_inline)) void refill(struct bits *bits)
             return;
         }
     }
-    struct bits copy = *bits; /* so that the caller's can stay in registers */
+    struct bits copy = *bits; /* the caller's bits can then stay in registers */
     refill_slowly(&copy);
     *bits = copy;
 }
@@ -303,7 +304,7 @@ static inline __attribute__((always_inline)) void drop(struct bits *bits, uint32
     bits->n -= n;
 }
 
-/* 1: the bits end at this marker, except for bits that fill up the last byte. */
+/* Return 1 when the bits end at this marker, except for bits that fill up the last byte. */
 static inline __attribute__((always_inline)) int end_bits(struct bits *bits, uint32_t marker)
 {
     return bits->n >= bits->n_void && bits->n - bits->n_void < 8 && bits->end - bits->at >= 2 &&
@@ -317,7 +318,7 @@ static struct bits begin_bits(const uint8_t *at, const uint8_t *end)
 
 /* ---- the scan ------------------------------------------------------------------------------- */
 
-/* Return what the next code says, without dropping it; 0: there is no such code. */
+/* Return say()'s result for the next code, without dropping it; 0: there is no such code. */
 static inline __attribute__((always_inline)) uint32_t
 next_code(const struct bits *bits, const struct pstk__jpeg_lookup *lookup)
 {
@@ -326,7 +327,7 @@ next_code(const struct bits *bits, const struct pstk__jpeg_lookup *lookup)
                                           : find_code(lookup, (uint32_t)(bits->buffer >> 48));
 }
 
-/* Skip a block. 0, or -1: a missing code, or coefficients past the last one. */
+/* Skip a block. Returns 0, or -1 for a missing code, or coefficients past the last one. */
 static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
                                                             const struct pstk__jpeg_lookup *dc,
                                                             const struct pstk__jpeg_lookup *ac)
@@ -349,7 +350,8 @@ static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
         }
         if (next < 64)
             continue;
-        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) < 64) { /* it ends, not after the last one */
+        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) <
+            64) { /* the block ends, but not after the last coefficient */
             drop(bits, some & 63);
             return 0;
         }
@@ -362,7 +364,7 @@ static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
     }
 }
 
-/* Read a block. *last_dc: of the component's block before. Results as of pass_block. */
+/* Read a block. *last_dc: DC of the component's last block. Returns the same as pass_block. */
 static inline __attribute__((always_inline)) int read_block(struct bits *bits,
                                                             const struct pstk__jpeg_lookup *dc,
                                                             const struct pstk__jpeg_lookup *ac,
@@ -391,7 +393,8 @@ static inline __attribute__((always_inline)) int read_block(struct bits *bits,
         }
         if (next < 64)
             continue;
-        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) < 64) { /* it ends, not after the last one */
+        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) <
+            64) { /* the block ends, but not after the last coefficient */
             drop(bits, coefficient & 63);
             return 0;
         }
@@ -436,10 +439,10 @@ static inline __attribute__((always_inline)) int read_unit(const struct pstk__jp
             }
     }
     pass->bits = bits;
-    return bits.n_void > bits.n ? -1 : 0; /* at once: the count cannot overflow */
+    return bits.n_void > bits.n ? -1 : 0; /* checked at once, so that the count cannot overflow */
 }
 
-/* Go past the marker where a restart is due. 0, or -1: it is not there. */
+/* Go past the marker when a restart is due. Returns 0, or -1 when the marker is missing. */
 static inline __attribute__((always_inline)) int pass_restart(const struct pstk__jpeg_plain *plain,
                                                               struct pass *pass)
 {

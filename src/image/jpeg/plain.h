@@ -6,8 +6,8 @@
  * a decode. Pure.
  *
  * A positive answer is certain: libjpeg decodes such a file without a warning that means damage,
- * and reads the same coefficients (tests mutate files to verify this). Of all other files, damaged
- * ones included, it knows nothing; libjpeg then decides and reports the damage.
+ * and reads the same coefficients (tests mutate files to verify this). A negative answer says
+ * nothing about the file, which may be sound; libjpeg then decides and reports the damage.
  */
 #ifndef PSTK_JPEG_PLAIN_H
 #define PSTK_JPEG_PLAIN_H
@@ -23,23 +23,23 @@
 struct pstk__jpeg_lookup {
     int is_defined; /* 1: the file defines it, validly */
     int is_ac;
-    /* By the next bits: the code that they begin with, as plain.c's say() returns it. 0: it is
-     * longer than these bits, or there is none. */
+    /* Indexed by the next bits: the code that they begin with, as plain.c's say() returns it. 0: it
+     * is longer than these bits, or there is none. */
     uint32_t one[1u << PSTK__JPEG_LOOKUP_BITS];
-    /* By the next bits, for AC tables: all symbols whose codes lie within them, up to an end of
-     * block. The low byte has the bits of codes and values, the next the number of coefficients
-     * passed. PSTK__JPEG_LOOKUP_ENDS is added where the block ends; _NONE: there is no such
-     * symbol. */
+    /* Indexed by the next bits, for AC tables: all symbols whose codes lie within them, up to an
+     * end of block. The low byte has the bits of codes and values, the next the number of
+     * coefficients passed. PSTK__JPEG_LOOKUP_ENDS is added when the block ends; _NONE: there is no
+     * such symbol. */
     uint16_t some[1u << PSTK__JPEG_LOOKUP_BITS];
-    /* By the next bits, for AC tables: the coefficient whose code and value lie within them. The
-     * low bytes are as those of `some`, of this one symbol; the upper half is its value. */
+    /* Indexed by the next bits, for AC tables: the coefficient whose code and value lie within
+     * them. The low bytes are those of `some` for this one symbol; the upper half is its value. */
     uint32_t coefficient[1u << PSTK__JPEG_LOOKUP_BITS];
     uint32_t limit[18]; /* by length: end of its codes, shifted left to 16 bits; [17]: UINT32_MAX */
     int32_t offset[17]; /* by length: index of a symbol = code + offset */
     uint8_t symbols[256];
 };
 
-/* A file's header. Large: some 170 KiB, but only the file's own tables are touched. */
+/* A file's header. It takes some 170 KiB, but only the file's own tables are touched. */
 struct pstk__jpeg_plain {
     struct pstk__jpeg_frame frame; /* laid out; without quantisation and colour */
     const uint8_t *data;           /* borrowed */
@@ -51,12 +51,13 @@ struct pstk__jpeg_plain {
     struct pstk__jpeg_lookup dc[4], ac[4];
 };
 
-/* Read the header. 1: the file is of this kind. Borrows the file as long as `plain` is used. */
+/* Read the header. Returns 1 when the file is of this kind. Borrows the file as long as `plain` is
+ * used. */
 int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint64_t size);
-/* Read all of the scan. 1: the file is whole. */
+/* Read all of the scan. Returns 1 when the file is whole. */
 int pstk__jpeg_plain_check(struct pstk__jpeg_plain *plain);
-/* The same, and write the coefficients of each component: rows * stride blocks in natural order,
- * MCU padding included. */
+/* Read all of the scan as check does, and write the coefficients of each component: rows * stride
+ * blocks in natural order, MCU padding included. */
 int pstk__jpeg_plain_read(struct pstk__jpeg_plain *plain, int16_t *const blocks[]);
 
 #endif

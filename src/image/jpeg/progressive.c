@@ -94,7 +94,7 @@ static void end_run(struct progressive *progressive)
     progressive->run = progressive->n_corrections = 0;
 }
 
-/* Return the positions in the scan's band where the block is not 0. They include positions whose
+/* Return the positions in the scan's band at which the block is not 0. They include positions whose
  * bits are all below the scan's. */
 static uint64_t band_of(const struct progressive *progressive, const int16_t *block)
 {
@@ -143,9 +143,8 @@ static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *sca
     return 0;
 }
 
-/* The correction bits of this block that follow its next symbol: n of them, in
- * progressive->corrections from `first` on. Bits before `first` belong to the run of blocks before
- * it. */
+/* A block's correction bits that follow its next symbol: n of them, in progressive->corrections
+ * from `first` on. Bits before `first` belong to the run of blocks before it. */
 struct waiting {
     uint32_t first, n;
 };

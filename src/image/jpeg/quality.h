@@ -8,7 +8,7 @@
 
 #define PSTK__JPEG_MAX_QUALITY 100u
 
-/* Entry i, natural order, of the table of luma (0) or of chroma (1): 1 to 255. */
+/* Return entry i, in natural order, of the table of luma (0) or of chroma (1): 1 to 255. */
 uint16_t pstk__jpeg_quality_entry(uint32_t is_chroma, uint32_t i, uint32_t quality);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* ---- one attempt ---------------------------------------------------------------------------- */
 
-/* 1: the numbers of blocks follow from the sides and factors. */
+/* Return 1 when the numbers of blocks follow from the sides and factors. */
 static int is_laid_out(const struct pstk__jpeg_frame *f)
 {
     struct pstk__jpeg_frame frame = *f;

@@ -18,7 +18,7 @@ uint64_t pstk__jpeg_rebuild_bound(const struct pstk__jpeg_image *image);
 uint64_t pstk__jpeg_rebuild_scratch(const struct pstk__jpeg_frame *f, uint64_t skeleton_size);
 
 /* Rebuild a file by image->rebuild, for a caller who needs the sizes of its scans; the file is
- * attempt->out..attempt->at. Gives back what it allocates from the arena. Results as of
+ * attempt->out..attempt->at. Frees what it allocates from the arena. Returns the same as
  * pstk__jpeg_image_rebuild. */
 int pstk__jpeg_attempt(struct pstk__jpeg_attempt *attempt, const struct pstk__jpeg_image *image,
                        uint8_t *out, uint64_t capacity, struct pstk__arena *arena,

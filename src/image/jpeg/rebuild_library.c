@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rebuilds by libjpeg, for arithmetic coding. libjpeg transcodes the coefficients by the skeleton's
- * scan script, and the data of its scans go into the skeleton. Each call makes a compress object: a
- * few small blocks of malloc, the rest is in the arena.
+ * Rebuild by libjpeg, for arithmetic coding. libjpeg transcodes the coefficients by the skeleton's
+ * scan script, and the data of its scans go into the skeleton. Each call creates a compress object:
+ * a few small blocks of malloc, the rest is in the arena.
  */
 #include "image/jpeg/rebuild_library.h"
 
@@ -14,8 +14,8 @@
 
 _Static_assert(sizeof(JBLOCK) == 128, "libjpeg's coefficients are ours");
 
-/* Markers that libjpeg writes in addition to the scans: tables, and up to 256 scan headers of 14
- * bytes. */
+/* Bytes of the markers that libjpeg writes besides the scans: tables, and up to 256 scan headers of
+ * 14 bytes. */
 #define MARKERS_SIZE 8192u
 
 /* libjpeg's handle of a component's blocks. */
@@ -32,7 +32,7 @@ struct transcoder {
     jpeg_scan_info scans[PSTK__JPEG_MAX_SCANS];
     struct block_rows components[PSTK__JPEG_MAX_COMPONENTS];
     jvirt_barray_ptr arrays[PSTK__JPEG_MAX_COMPONENTS];
-    uint8_t *file; /* what libjpeg wrote */
+    uint8_t *file; /* the file that libjpeg wrote */
     uint64_t capacity, size;
     uint64_t at; /* bytes of the file already used */
     uint8_t dc_table[PSTK__JPEG_MAX_COMPONENTS], ac_table[PSTK__JPEG_MAX_COMPONENTS];
@@ -85,7 +85,7 @@ static int take_scan(struct transcoder *transcoder, const struct pstk__jpeg_scri
     for (uint32_t i = 0; i < scan->n_components; i++) {
         uint32_t component = scan->component[i];
         out->component_index[i] = (int)component;
-        if (scan->first == 0 && scan->high == 0) /* refinements use no DC table, and have 0 */
+        if (scan->first == 0 && scan->high == 0) /* refinements use no DC table, and have 0 here */
             transcoder->dc_table[component] = scan->dc_table[i];
         if (scan->last > 0)
             transcoder->ac_table[component] = scan->ac_table[i];
@@ -130,8 +130,8 @@ static int read_script(struct transcoder *transcoder, struct pstk_error *err)
 
 /* ---- coding --------------------------------------------------------------------------------- */
 
-/* Set row pointers for as many rows as libjpeg requests: those of whole MCUs, also if the frame has
- * one component. It does not read blocks past the frame's. */
+/* Set row pointers for as many rows as libjpeg requests: the rows of whole MCUs, even if the frame
+ * has one component. libjpeg does not read blocks past the frame's. */
 static int set_rows(struct transcoder *transcoder)
 {
     const struct pstk__jpeg_image *image = transcoder->attempt->image;
@@ -151,7 +151,7 @@ static int set_rows(struct transcoder *transcoder)
     return 0;
 }
 
-/* Code the file. Runs under the guard. */
+/* Code the file. The guard must be running. */
 static int code(void *user)
 {
     struct transcoder *transcoder = user;

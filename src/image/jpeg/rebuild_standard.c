@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rebuilds as a standard JPEG: sequential Huffman coding with optimal tables, in one scan if an MCU
+ * Rebuild as a standard JPEG: sequential Huffman coding with optimal tables, in one scan if an MCU
  * has at most ten blocks, otherwise in one for each component. It decodes to the same coefficients,
  * and so to the same pixels: quantisation, sampling, component ids and the order of segments before
  * the first scan (which decides on the colours) are the same. All APPn and COM segments are kept.
@@ -18,7 +18,7 @@ struct standard {
     struct pstk__jpeg_attempt *attempt;
     struct pstk__jpeg_counts counts;
     struct pstk__huffman_spec dc[2], ac[2];
-    uint8_t quant_table[PSTK__JPEG_MAX_COMPONENTS]; /* of each component */
+    uint8_t quant_table[PSTK__JPEG_MAX_COMPONENTS]; /* number of each component's table */
     uint32_t n_quant_tables;
     int is_interleaved;
 };
@@ -105,8 +105,8 @@ static int put_quant_tables(struct standard *standard, struct pstk_error *err)
     return put_segment(standard, PSTK__JPEG_DQT, &body, err);
 }
 
-/* 1: a baseline decoder can read it: 8-bit quantisation, coefficients of 10 bits, differences of
- * 11. */
+/* Return 1 when a baseline decoder can read it: 8-bit quantisation, coefficients of 10 bits,
+ * differences of 11. */
 static int is_baseline(const struct standard *standard)
 {
     const struct pstk__jpeg_frame *f = &standard->attempt->image->frame;
@@ -224,8 +224,9 @@ static int put_image(struct standard *standard, struct pstk_error *err)
     return r == 0 ? put_scans(standard, err) : r;
 }
 
-/* 1: copy the segment. SOI and EOI before the image delimit datastreams of tables only. An SOI
- * cancels what earlier application segments define about colours, so they keep their places. */
+/* Return 1 to copy the segment. SOI and EOI before the image delimit datastreams of tables only. An
+ * SOI cancels the colours that earlier application segments define, so these segments keep their
+ * order. */
 static int is_kept(const struct pstk__jpeg_segment *segment, int has_image)
 {
     uint32_t marker = segment->marker;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of MCUs at a time is converted to samples, when the back end asks for its first blocks. The
- * back end asks for all blocks of luma of a row of MCUs before those of chroma of the next one, so
- * one row of MCUs is kept. It passes on rows of pixels only after the rows of MCUs that they lie in
- * were read, so these pixels can be overwritten.
+ * Convert one row of MCUs at a time to samples, when the back end asks for its first blocks. The
+ * back end asks for all blocks of luma of a row of MCUs before chroma blocks of the next one, so
+ * one row of MCUs is kept. It passes on rows of pixels only after it has read the rows of MCUs that
+ * they lie in, so these pixels can be overwritten.
  */
 #include "image/jpeg/recompress.h"
 
@@ -19,7 +19,7 @@
 
 /* Rows of samples of one row of MCUs. */
 struct strip {
-    uint8_t *samples; /* after PSTK__FORWARD_PAD bytes */
+    uint8_t *samples; /* begins after PSTK__FORWARD_PAD bytes */
     size_t stride;
 };
 
@@ -28,12 +28,12 @@ struct recompress {
     uint32_t channels;
     const struct pstk__recompress_kernels *kernels;
     struct pstk__jpeg_frame frame;
-    struct pstk__jpeg_divisors divisors[2]; /* of luma, of chroma */
-    uint32_t mcu_row;                       /* that the strips have; UINT32_MAX: none yet */
+    struct pstk__jpeg_divisors divisors[2]; /* for luma, for chroma */
+    uint32_t mcu_row;                       /* row of MCUs in the strips; UINT32_MAX: none yet */
     struct strip strips[N_COLOURS];
     uint8_t *full[2][N_COLOURS]; /* two rows of each component at full size; luma's are not used */
-    struct pstk__block_writer blocks; /* of one row of blocks */
-    uint32_t row;                     /* of pixels that are passed on next */
+    struct pstk__block_writer blocks; /* the blocks of one row */
+    uint32_t row;                     /* next row of pixels to pass on */
 };
 
 static size_t round_up(size_t n, size_t to)
@@ -68,13 +68,14 @@ static void frame_init(struct recompress *r, uint32_t width, uint32_t height, ui
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Bytes of a row of samples of the whole width, which kernels write up to a multiple of 64. */
+/* Return the bytes of a row of samples of the whole width, which kernels write up to a multiple of
+ * 64. */
 static size_t row_size(size_t width)
 {
     return round_up(width, 64);
 }
 
-/* Bytes of the packed blocks of a row. */
+/* Return the bytes of the packed blocks of a row. */
 static size_t blocks_size(size_t n_blocks, size_t size)
 {
     return n_blocks * size + PSTK__FORWARD_PAD;
@@ -106,8 +107,8 @@ static int allocate(struct recompress *r, struct pstk__arena *arena)
     return blocks_allocate(&r->blocks, arena, r->frame.component[0].across);
 }
 
-/* As allocate, with three components; the arena rounds each piece up to 64 bytes. A row has at most
- * one block for 8 pixels of the width, rounded up. */
+/* Count the memory that `allocate` takes, with three components; the arena rounds each piece up to
+ * 64 bytes. A row has at most one block for 8 pixels of the width, rounded up. */
 uint64_t pstk__jpeg_recompress_scratch(uint32_t max_width)
 {
     const size_t size = row_size(round_up(max_width, MCU));
@@ -135,7 +136,7 @@ static uint8_t *sample_row(const struct recompress *r, uint32_t component, uint3
     return r->strips[component].samples + y * r->strips[component].stride;
 }
 
-/* The rows of samples past the image's end repeat the last one. */
+/* Repeat the last row of samples past the image's end. */
 static void repeat(const struct recompress *r, uint32_t component, uint32_t n_rows, uint32_t most)
 {
     for (uint32_t y = n_rows; y < most; y++)
@@ -154,7 +155,7 @@ static void fill_gray(const struct recompress *r, uint32_t top, uint32_t n)
     repeat(r, 0, n, BLOCK);
 }
 
-/* Convert row y of the strips: luma goes there, chroma to full rows number y % 2. */
+/* Convert row y of the strips: luma goes into the strip, chroma into full rows number y % 2. */
 static void split_row(const struct recompress *r, uint32_t top, uint32_t y)
 {
     uint8_t *const *full = r->full[y % 2];
@@ -199,7 +200,7 @@ static int get_row(void *user, uint32_t component, uint32_t row, uint32_t first,
                    struct pstk__block_row *out, struct pstk_error *err)
 {
     struct recompress *r = user;
-    const uint32_t rows = r->frame.component[component].v; /* of blocks in an MCU */
+    const uint32_t rows = r->frame.component[component].v; /* rows of blocks in an MCU */
     (void)err;
     if (row / rows != r->mcu_row)
         fill(r, row / rows);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/recompress: what is left of pixels after they were saved as a JPEG file and read again. The
- * pixels are those of Pillow with libjpeg-turbo: save(quality=...), which samples colours 2 x 2,
- * and then open(). Neither the file nor its entropy code is made, because they lose nothing.
+ * jpeg/recompress: computes the pixels that remain after they were saved as a JPEG file and read
+ * again. They are those of Pillow with libjpeg-turbo: save(quality=...), which samples colours 2 x
+ * 2, and then open(). Neither the file nor its entropy code is made, because they lose nothing.
  */
 #ifndef PSTK_JPEG_RECOMPRESS_H
 #define PSTK_JPEG_RECOMPRESS_H
@@ -11,7 +11,7 @@
 #include "image/jpeg/forward.h"
 #include "image/jpeg/kernels.h"
 
-/* The kernels of both ways, of one ISA. */
+/* The kernels of both directions, for one ISA. */
 struct pstk__recompress_kernels {
     const struct pstk__forward_kernels *forward;
     const struct pstk__jpeg_kernels *inverse;

@@ -10,9 +10,9 @@
 #include "image/jpeg/units.h"
 
 /* Write the data of a scan by the script's tables, restart markers included, to `bits`, which were
- * just begun; leave them flushed and settled. padding: the bits, 0 or 1, that fill up a last byte.
- * isa: enum pstk_kernels, which this CPU must run. 0, or EBADMSG: the memory is full, or a
- * symbol has no code. */
+ * just begun; leave them flushed and settled. padding: the bit, 0 or 1, that fills up a last byte.
+ * isa: enum pstk_kernels, which this CPU must run. 0, or EBADMSG: the memory is full, or a symbol
+ * has no code. */
 int pstk__jpeg_scan_write(const struct pstk__jpeg_units *units,
                           const struct pstk__jpeg_script *script, uint32_t padding, uint32_t isa,
                           struct pstk__bits *bits);

@@ -17,16 +17,16 @@
 struct constants {
     __m512i lower, upper; /* bytes of a block at each position of the zigzag order */
     __m512i iota, before;
-    __m512i widths[2]; /* of 0..127 */
-    __m512i masks;     /* of 0..15 bits, in each lane of 16 */
+    __m512i widths[2]; /* bit widths of 0..127 */
+    __m512i masks;     /* masks of 0..15 bits, in each lane of 16 */
 };
 
 /* A block whose symbols are computed while the symbols of the block before are written: their
  * latency overlaps with the mispredicted end of that loop. */
 struct prepared {
     const int16_t *block; /* NULL: there is none */
-    uint32_t i;           /* component of the scan */
-    uint32_t n;           /* symbols; 0: left to pstk__jpeg_coder_block */
+    uint32_t i;           /* the scan's component */
+    uint32_t n;           /* symbols; 0: pstk__jpeg_coder_block codes the block */
     uint32_t n_narrow;    /* first symbols whose values have at most 7 bits: all or none */
     uint32_t missing;     /* 1: a value has no symbol */
     uint8_t symbols[64];
@@ -64,9 +64,9 @@ static inline __attribute__((always_inline)) TARGET void constants_init(struct c
 /* Bits being written. Whole bytes are written at once, so that no branch depends on their
  * number. */
 struct stream {
-    uint64_t upper; /* bits not yet written, from bit 63 downwards; those below are 0 */
-    uint32_t n;     /* number of these; below 8 between symbols */
-    uint8_t *at;    /* not stuffed yet */
+    uint64_t upper; /* bits not yet written, from bit 63 downwards; the bits below them are 0 */
+    uint32_t n;     /* number of these bits; below 8 between symbols */
+    uint8_t *at;    /* address of the next byte; bytes are not stuffed yet */
     uint64_t ff;    /* not 0: a byte 0xff was written */
 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Find the next 0xff; size: there is none. */
+/* Return the offset of the next 0xff, or `size` when there is none. */
 static uint64_t find_ff(const uint8_t *data, uint64_t size, uint64_t at)
 {
     if (at == size)

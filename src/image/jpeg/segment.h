@@ -34,8 +34,9 @@ enum pstk__jpeg_marker {
 };
 
 struct pstk__jpeg_segment {
-    uint32_t marker;     /* second byte of the marker */
-    uint64_t begin, end; /* of marker and segment, offsets in the bytes; begin: of the last 0xff */
+    uint32_t marker; /* second byte of the marker */
+    uint64_t begin,
+        end; /* offsets of the marker and its segment in the bytes; begin: the marker's last 0xff */
     const uint8_t *body; /* bytes after the length; NULL for a marker without length */
     uint32_t size;       /* bytes of the body */
 };
@@ -49,8 +50,8 @@ struct pstk__jpeg_walk {
     int has_ended; /* 1: past that marker */
 };
 
-/* 1: the next segment. 0: there is none, or it is incomplete. It does not skip scan data: first set
- * walk->at to pstk__jpeg_scan_end(). */
+/* Find the next segment. Returns 1; 0: there is none, or it is incomplete. It does not skip scan
+ * data: first set walk->at to pstk__jpeg_scan_end(). */
 int pstk__jpeg_walk_next(struct pstk__jpeg_walk *walk, struct pstk__jpeg_segment *segment);
 /* Return the end of the entropy-coded data that begins at `at`: the start of the first marker that
  * is not a restart marker. */

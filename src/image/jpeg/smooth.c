@@ -4,7 +4,7 @@
 #define SIDE 5u /* blocks of the window's side; the block to smooth is in its middle */
 #define N_BITS PSTK__JPEG_N_KNOWN /* coefficients that may be estimated */
 
-/* The weight of each DC value of the window. Estimates are sums of these, divided by 256. */
+/* The weight of each DC value of the window. An estimate is the weighted sum, divided by 256. */
 typedef int16_t weights[SIDE][SIDE];
 
 /* The formula that estimates one coefficient. */
@@ -64,7 +64,7 @@ static const struct estimate dc_estimates[] = {
 
 /* ---- one component -------------------------------------------------------------------------- */
 
-/* What is known of a component's coefficients after a scan. */
+/* The known bits of a component's coefficients after a scan. */
 struct known {
     int bits[N_BITS]; /* in zigzag order: low bits that no scan gave; -1: all */
     const struct estimate *estimates;
@@ -77,8 +77,8 @@ struct plane {
     JBLOCKARRAY blocks;   /* rows of blocks, MCU padding included */
     const int16_t *dc;    /* their DC values as the scans gave them; `across` a row */
     uint32_t across;      /* columns of blocks that have pixels */
-    struct known last;    /* of rows up to last_fed_row */
-    struct known earlier; /* of rows after it */
+    struct known last;    /* for rows up to last_fed_row */
+    struct known earlier; /* for rows after it */
 };
 
 /* The rows and columns of the DC values that the window sees. */
@@ -99,8 +99,8 @@ static int32_t weigh(const struct plane *plane, const struct estimate *estimate,
     return sum;
 }
 
-/* Return sum / 256 in steps of `quant`, rounded, halves away from 0. The result stays within those
- * bits that no scan gave, if some did (bits > 0). */
+/* Return sum / 256 in steps of `quant`, rounded, halves away from 0. If some scan gave bits (bits >
+ * 0), the result stays within the bits that no scan gave. */
 static int16_t quantise(int64_t sum, uint32_t quant, int bits)
 {
     const int64_t step = (int64_t)quant * 256;
@@ -173,8 +173,9 @@ static void smooth_plane(const struct plane *plane, uint32_t n_mcu_rows, uint32_
 
 /* ---- the image ------------------------------------------------------------------------------ */
 
-/* 1: libjpeg-turbo smooths this image: the DC values of all components are known at least in part,
- * some of the coefficients that it estimates are not known whole, and it can divide. */
+/* Return 1 when libjpeg-turbo smooths this image: the DC values of all components are known at
+ * least in part, some of the coefficients that it estimates are not known completely, and it can
+ * divide. */
 static int is_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
     int is_useful = 0;
@@ -206,7 +207,7 @@ static const int16_t *copy_dc(j_decompress_ptr cinfo, JBLOCKARRAY blocks, uint32
     return dc;
 }
 
-/* Choose the estimates for what is known of a component. */
+/* Choose the estimates by a component's known bits. */
 static struct known known_of(const int bits[N_BITS])
 {
     struct known known = {.estimates = dc_estimates, .n_estimates = N_BITS};

@@ -24,7 +24,7 @@
 void pstk__jpeg_smooth(const struct pstk__jpeg_guard *guard, j_decompress_ptr cinfo,
                        uint32_t last_fed_row);
 
-/* Return the bytes of arena that it takes for an image whose components have at most so many
+/* Return the bytes of arena that smoothing takes for an image whose components have at most so many
  * blocks together, MCU padding included. */
 uint64_t pstk__jpeg_smooth_scratch(uint64_t n_blocks);
 #endif

@@ -78,10 +78,11 @@ static uint64_t count_blocks(const struct pstk__jpeg_frame *f)
 }
 
 /*
- * A block coded once has 64 symbols of at most 16 bits with 15 bits of value: 248 bytes, each of
- * which may be stuffed. A restart after it adds its marker and a filled-up byte: 500 bytes. Tables
- * and headers of a standard file take less than 4 KiB (rebuild_standard.c, struct body). A file
- * that exceeds this, because scans repeat coefficients, is not rebuilt exactly.
+ * Bound the file's size. A block coded once has 64 symbols of at most 16 bits with 15 bits of
+ * value: 248 bytes, each of which may be stuffed. A restart after it adds its marker and a
+ * filled-up byte: 500 bytes. Tables and headers of a standard file take less than 4 KiB
+ * (rebuild_standard.c, struct body). A file that exceeds this, because scans repeat coefficients,
+ * is not rebuilt exactly.
  */
 uint64_t pstk__jpeg_splice_bound(const struct pstk__jpeg_frame *f, uint64_t skeleton_size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/splice: the parts that all methods of rebuilding a file share. */
+/* jpeg/splice: the functions that all methods of rebuilding a file share. */
 #ifndef PSTK_JPEG_SPLICE_H
 #define PSTK_JPEG_SPLICE_H
 
@@ -17,10 +17,10 @@ struct pstk__jpeg_attempt {
     const int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS];
     struct pstk__jpeg_script script;
     struct pstk__bits bits;
-    uint32_t isa; /* of the coder's kernels */
+    uint32_t isa; /* ISA of the coder's kernels */
     struct pstk__arena *arena;
-    uint8_t *out, *at, *end; /* the file so far: out..at, within out..end */
-    /* Write the data of the scan that script describes, or the next one of `user`. */
+    uint8_t *out, *at, *end; /* the file so far is out..at, within out..end */
+    /* Write the data of the scan that `script` describes, or of the next scan of `user`. */
     int (*write_scan)(struct pstk__jpeg_attempt *a, struct pstk_error *err);
     void *user;
     uint64_t scan_size[PSTK__JPEG_MAX_SCANS]; /* bytes that write_scan wrote */

@@ -10,13 +10,14 @@
 
 struct pstk__jpeg_units {
     const struct pstk__jpeg_frame *frame; /* borrowed, as are the other two */
-    const int16_t *const *blocks;         /* of each component of the frame */
+    const int16_t *const *blocks;         /* blocks of each component of the frame */
     const struct pstk__jpeg_scan *scan;
 };
 
 /* The visitor's functions; a result that is not 0 ends the walk. */
 struct pstk__jpeg_visitor {
-    int (*block)(void *user, uint32_t i, const int16_t *block); /* of the scan's component i */
+    int (*block)(void *user, uint32_t i,
+                 const int16_t *block);          /* codes a block of the scan's component i */
     int (*restart)(void *user, uint32_t number); /* called before a unit; number is 0..7 */
     void *user;
 };
