@@ -5,16 +5,16 @@
 
 /*
  * Costs are bits times 256. An image has at most 2^32 symbols of at most 32 bits, and as many of
- * 2^30 (PSTK__SET_ABSENT), so costs are below 2^63. A context with symbols that the set lacks is
- * never the set's: own tables cost at most 32 bits a symbol and 400 bytes more than the set's,
- * which is less than one PSTK__SET_ABSENT.
+ * 2^30 (PSTK__SET_ABSENT), so costs are below 2^63. A context with symbols that the set lacks never
+ * takes the set's table: an own table costs at most 32 bits a symbol and 400 bytes more than the
+ * set's, which is less than one PSTK__SET_ABSENT.
  */
 
-/* Neighbouring contexts that share a table, and what it costs as own table and as the set's. */
+/* Neighbouring contexts that share a table, and its cost as own table and as the set's. */
 struct group {
-    uint32_t first; /* context */
+    uint32_t first; /* first context */
     uint64_t own, given;
-    uint64_t next_own, next_given; /* together with the next group */
+    uint64_t next_own, next_given; /* costs together with the next group */
 };
 
 struct joiner {
@@ -53,7 +53,7 @@ static uint64_t cost_of_both(const uint32_t a[256], const uint32_t b[256])
     return pstk__model_cost(sum);
 }
 
-/* Compute what group i and the next cost together. */
+/* Compute the costs of group i and the next together. */
 static void look_ahead(struct joiner *joiner, uint32_t i)
 {
     struct group *group = &joiner->groups[i];
@@ -102,8 +102,8 @@ static uint32_t best_join(const struct joiner *joiner)
     return best;
 }
 
-/* Join neighbouring contexts as long as it saves, because tables cost bytes and time, and further
- * at the least cost while there are too many. A context without symbols joins for nothing. */
+/* Join neighbouring contexts as long as that saves, because tables cost bytes and time. While there
+ * are too many, join further at the least cost. A context without symbols joins at no cost. */
 static void join_all(struct joiner *joiner)
 {
     for (uint32_t i = 0; i < joiner->n; i++)
@@ -116,7 +116,7 @@ static void join_all(struct joiner *joiner)
     }
 }
 
-/* Return the number of the set with which the image costs least, contexts by themselves; 0: none.
+/* Return the number of the set with which the image costs least, each context by itself; 0: none.
  * Sets given[c] to the costs with it. */
 static uint32_t choose_set(const uint32_t count[PSTK__N_CONTEXTS][256],
                            const struct pstk__planes_set *sets,
@@ -139,7 +139,7 @@ static uint32_t choose_set(const uint32_t count[PSTK__N_CONTEXTS][256],
     return best;
 }
 
-/* Share the set's tables as the set does. */
+/* Share the set's tables among contexts as the set does. */
 static void take_set(struct pstk__planes_choice *choice, const struct pstk__planes_set *set)
 {
     memcpy(choice->table, set->table, sizeof choice->table);

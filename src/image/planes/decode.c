@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/decode: decodes fields stored as planes: strips, then the JPEG back end. */
+/* planes/decode: decodes fields stored as planes: first strips, then the JPEG back end. */
 #include "image/planes/decode.h"
 
 #include "base/error.h"
@@ -72,7 +72,7 @@ static int planes_decode(void *state, const struct pstk__coded *image, const str
     return rc;
 }
 
-/* Bytes for the reader's strips and the back end's rows. */
+/* Return the bytes for the reader's strips and the back end's rows. */
 static uint64_t planes_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     (void)max_pixels;

@@ -94,9 +94,9 @@ int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes
 }
 
 /*
- * Bytes for the coefficients of n components: side / 8 rounded up, and at most 3 more to a multiple
- * of a factor, in both directions, 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w + h) / 2 +
- * 16, where w h is at most max_pixels.
+ * Return the bytes for the coefficients of n components: side / 8 rounded up, and at most 3 more to
+ * a multiple of a factor, in both directions, 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w
+ * + h) / 2 + 16, where w h is at most max_pixels.
  */
 static uint64_t coefficients_size(uint32_t width, uint32_t height, uint64_t max_pixels, uint64_t n)
 {
@@ -168,7 +168,7 @@ void pstk__planes_encoder_close(struct pstk__planes_encoder *encoder)
     free(encoder);
 }
 
-/* Empty the arena, and make it at least this large. */
+/* Empty the arena, and give it at least this size. */
 static int reserve(struct pstk__planes_encoder *encoder, uint64_t size, struct pstk_error *err)
 {
     if (encoder->arena.size > 0)
@@ -183,7 +183,7 @@ static int reserve(struct pstk__planes_encoder *encoder, uint64_t size, struct p
                       "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
 }
 
-/* Decode the written field and compare. 1: it gives out->plain; 0: it does not. ENOMEM. */
+/* Decode the written field and compare. Returns 1 when it gives out->plain, 0 when not. ENOMEM. */
 static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_frame *frame,
                  const struct pstk__planes_file *file, struct pstk_error *err)
 {
@@ -238,8 +238,8 @@ static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk_
     return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
 }
 
-/* Return why a file is stored as it is whose coefficients cannot be read; `code` is the reader's
- * result. */
+/* Return the reason for storing a file as it is, when its coefficients cannot be read; `code` is
+ * the reader's result. */
 static uint32_t reason_of(int code)
 {
     return code == PSTK_ENOTSUP || code == PSTK_EFBIG ? PSTK_PASSTHROUGH_UNUSUAL
@@ -264,15 +264,14 @@ static int read_file(struct pstk__planes_encoder *encoder, const void *data, uin
     return pstk__jpeg_backend_check(&image->frame, &why) < 0 ? PSTK_PASSTHROUGH_UNUSUAL : 0;
 }
 
-/* Which file the coefficients of a JPEG file can be rebuilt to. */
+/* The file that can be rebuilt from a JPEG file's coefficients. */
 enum rebuilt {
-    AS_NOTHING = 0,   /* no file has them */
-    AS_ITSELF = 1,    /* byte for byte */
+    AS_NOTHING = 0,   /* no file */
+    AS_ITSELF = 1,    /* the file itself, byte for byte */
     AS_EQUIVALENT = 2 /* another file with the same coefficients and markers */
 };
 
-/* Find out what a file can be rebuilt to; out->plain is that file. Returns enum rebuilt, or
- * ENOMEM. */
+/* Find the file that can be rebuilt; out->plain is that file. Returns enum rebuilt, or ENOMEM. */
 static int choose(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                   struct pstk__jpeg_image *image, struct pstk__planes_file *out,
                   struct pstk_error *err)
@@ -310,7 +309,7 @@ static int keep(struct pstk__planes_file *out, uint32_t passthrough)
 }
 
 /* Encode a file that its Huffman tables did not rebuild: as itself, as an equivalent file, or not
- * as planes. 1: as planes; 0: not; or an error. */
+ * as planes. Returns 1: as planes; 0: not; or an error. */
 static int encode_otherwise(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                             int exact_only, struct pstk__jpeg_image *image,
                             struct pstk__planes_file *out, struct pstk_error *err)
@@ -367,7 +366,8 @@ static int measure(const void *data, uint64_t size, uint64_t *memory)
         f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row can be */
     pstk__jpeg_frame_layout(&f);
     const uint64_t coefficients = coefficients_size(h.width, h.height, UINT64_MAX, h.n_components);
-    /* A rebuilt file is at most its coefficients (4 bytes each, and stuffing) and its skeleton. */
+    /* A rebuilt file has at most the bytes of its coefficients (4 each, and stuffing) and its
+     * skeleton. */
     const uint64_t rebuilt = 4 * coefficients + 4 * size + 65536;
     *memory = 2 * (pstk__jpeg_image_scratch(&f, rebuilt) + coefficients + rebuilt) +
               pstk__planes_write_scratch(&f) + 3 * size + 65536 +

@@ -20,18 +20,18 @@ void pstk__planes_encoder_close(struct pstk__planes_encoder *encoder);
 struct pstk__planes_file {
     const uint8_t *stored;
     uint64_t stored_size;
-    const uint8_t *plain; /* what decoding the field gives back: the file itself, or, */
+    const uint8_t *plain; /* the file that decoding gives back: the original, or, */
     uint64_t plain_size;
-    uint32_t equivalent;  /* 1: another file with the same coefficients and markers */
-    uint32_t passthrough; /* enum pstk_passthrough, why the file is stored as it is; else 0 */
+    uint32_t equivalent;  /* when this is 1, another file with the same coefficients and markers */
+    uint32_t passthrough; /* enum pstk_passthrough: reason for storing the file as it is; else 0 */
 };
 
-/* Encode a JPEG file as planes. 1: done. 0: the file is stored as it is, for the reason in
+/* Encode a JPEG file as planes. Returns 1: done. 0: the file is stored as it is, for the reason in
  * out->passthrough. ENOMEM. */
 int pstk__planes_encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err);
 
-/* A field stored as planes, and the size of its image and file as its record has them. */
+/* A field stored as planes, and the size of its image and file, from its record. */
 struct pstk__planes_field {
     const void *data; /* borrowed */
     uint64_t size;
@@ -40,7 +40,7 @@ struct pstk__planes_field {
 };
 
 /* Rebuild the JPEG file, of exactly plain_size bytes, in `out`. EBADMSG, ENOTSUP, ENOMEM; the
- * message names no place. Takes memory from the arena and gives it back. */
+ * message names no location. Takes memory from the arena and gives it back. */
 int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes_field *field,
                         uint8_t *out, struct pstk__arena *arena, struct pstk_error *err);
 /* Return the most bytes of arena that decode takes, for images up to these sides, of at most

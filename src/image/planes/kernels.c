@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/kernels: the choice of the ISA, and the plain C kernels. */
+/* planes/kernels: chooses the ISA, and has the plain C kernels. */
 #include "image/planes/kernels.h"
 
 #include "base/kernels.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/kernels: the loops that take most of the time of decoding a strip, in a table for each
- * ISA. The plain C kernels are the reference for the others. Most are plain loops (passes.h)
- * that the compiler compiles for each ISA. Pure.
+ * ISA. The plain C kernels are the reference for the others. Most are plain loops (passes.h), which
+ * the compiler compiles for each ISA. Pure.
  */
 #ifndef PSTK_PLANES_KERNELS_H
 #define PSTK_PLANES_KERNELS_H
@@ -18,7 +18,7 @@ struct pstk__planes_kernels {
     void (*table)(struct pstk__rans_table *t, const struct pstk__model *m);
     /* Return the largest of n counts. */
     uint32_t (*most)(const uint8_t *counts, uint32_t n);
-    /* Write the table numbers of all map bytes: for each block tables[0..count). Returns their
+    /* Write the table numbers of all map bytes: tables[0..count) for each block. Returns their
      * number. May write 8 bytes after the last. */
     uint32_t (*map_tables)(uint8_t *out, const uint8_t *counts, uint32_t n,
                            const uint8_t tables[8]);
@@ -33,7 +33,7 @@ struct pstk__planes_kernels {
      */
     void (*value_tables)(uint8_t *out, const uint64_t *maps, const uint8_t *counts, uint32_t n,
                          const uint8_t tables[9][64]);
-    /* For packing: from n blocks of coefficients in natural order, write the maps, and the AC
+    /* Packing only: from n blocks of coefficients in natural order, write the maps, and the AC
      * coefficients that are not 0 in zigzag order. Returns the number of these. May write 64 values
      * after the last. */
     uint32_t (*take)(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n);
@@ -41,7 +41,7 @@ struct pstk__planes_kernels {
     uint32_t (*count_wide)(const int8_t *values, uint32_t n);
     /* Count the bits set in n maps. */
     uint32_t (*count_bits)(const uint64_t *maps, uint32_t n);
-    /* For each of n high bytes write tables[0] if it is 0, else tables[1]. */
+    /* Write for each of n high bytes tables[0] if it is 0, else tables[1]. */
     void (*low_tables)(uint8_t *out, const uint8_t *high, uint32_t n, const uint8_t tables[2]);
     /* Compute a row's DCs: `before` plus the sums of n zigzag-coded differences. */
     void (*sum_dc)(int16_t *dc, const uint8_t *high, const uint8_t *low, uint32_t n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes by AVX2: 64 lanes are eight vectors, 16 are two. */
+/* planes/kernels_avx2: the kernels with AVX2: 64 lanes are eight vectors, 16 are two. */
 #include "image/planes/kernels.h"
 
 #include "image/jpeg/zigzag.h"
@@ -17,8 +17,9 @@
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
-/* For each set of lanes that take a word, a shuffle that moves each its word, in the low half of 32
- * bits: the one whose number is that of the bits set below the lane's bit. Other lanes get 0. */
+/* Shuffles, one for each set of lanes that take a word. A shuffle moves to each of these lanes its
+ * word, in the low half of 32 bits: the word's number is that of the bits set below the lane's bit.
+ * Other lanes get 0. */
 #define W1(m, i)                                                                                   \
     ((m) >> (i)&1 ? 0x80800100u + 0x0202u * __builtin_popcount((m) & ((1u << (i)) - 1))            \
                   : 0x80808080u)
@@ -31,7 +32,7 @@
 #define W512(m) W128(m), W128((m) + 16), W128((m) + 32), W128((m) + 48)
 static const uint32_t _Alignas(32) words_of[256][8] = {W512(0u), W512(64u), W512(128u), W512(192u)};
 
-/* For each byte of a map, the places of its bits, lowest first. */
+/* The positions of a byte's set bits, lowest first, for each byte of a map. */
 #define P1(m)                                                                                      \
     (B2(m, 0) | B2(m, 1) | B2(m, 2) | B2(m, 3) | B2(m, 4) | B2(m, 5) | B2(m, 6) | B2(m, 7))
 #define B2(m, i)                                                                                   \
@@ -41,8 +42,8 @@ static const uint32_t _Alignas(32) words_of[256][8] = {W512(0u), W512(64u), W512
 #define P64(m) P16(m), P16((m) + 16), P16((m) + 32), P16((m) + 48)
 static const uint64_t places_of[256] = {P64(0u), P64(64u), P64(128u), P64(192u)};
 
-/* The indices of the slots of 8 lanes. Bits 8 v to 8 v + 7 of `numbers` hold each lane's table
- * number. */
+/* Return the indices of the slots of 8 lanes. Bits 8 v to 8 v + 7 of `numbers` hold each lane's
+ * table number. */
 INLINE __m256i slots_of(__m256i x, __m256i numbers, int v)
 {
     const __m256i number = v < 2 ? _mm256_slli_epi32(numbers, PSTK__RANS_BITS - 8 * v)
@@ -97,8 +98,8 @@ INLINE __m256i low_bytes_of(const __m256i e[4])
     return _mm256_or_si256(ab, cd);
 }
 
-/* Decode a group of symbols; only the first n exist. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane 16 v
- * + l has symbol 4 l + v. Reads at most 128 bytes of words. */
+/* Decode a group of symbols, of which only the first n exist. Lanes 16 v + 8 h .. + 7 are x[h][v];
+ * lane 16 v + l has symbol 4 l + v. Reads at most 128 bytes of words. */
 INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t n,
                   const uint32_t *slots, const uint8_t **at)
 {
@@ -110,7 +111,8 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
         for (int v = 0; v < 4; v++)
             _mm256_store_si256((__m256i *)index[h][v], slots_of(x[h][v], numbers, v));
     }
-    __asm__("" : "+m"(index)); /* the compiler would take the indices out of their registers */
+    __asm__(""
+            : "+m"(index)); /* keeps the compiler from taking the indices out of their registers */
     for (int v = 0; v < 4; v++)
         for (int h = 0; h < 2; h++)
             e[h][v] = look_up(index[h][v], slots);
@@ -126,8 +128,8 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
         _mm256_storeu_si256((__m256i *)(out + 32 * h), low_bytes_of(e[h]));
 }
 
-/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
- * whether they were the strip's. */
+/* Decode a run with 64 lanes. A group takes at most 128 bytes. As long as these are readable, it is
+ * enough to check afterwards whether they were the strip's. */
 TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {
@@ -153,7 +155,7 @@ TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const u
     return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
-/* The low bytes of 16 lanes in the order of their symbols. */
+/* Return the low bytes of 16 lanes in the order of their symbols. */
 INLINE __m128i symbols_of(const __m256i e[2])
 {
     const __m256i low = _mm256_set1_epi32(0xff);
@@ -166,8 +168,8 @@ INLINE __m128i symbols_of(const __m256i e[2])
                             _mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
 }
 
-/* One group of 16 symbols; only the first n are there. Lanes 8 h .. + 7 are x[h]. Reads at most 32
- * bytes of words. */
+/* Decode a group of 16 symbols, of which only the first n exist. Lanes 8 h .. + 7 are x[h]. Reads
+ * at most 32 bytes of words. */
 INLINE void group_16(__m256i x[2], uint8_t *out, const uint8_t *table, uint32_t n,
                      const uint32_t *slots, const uint8_t **at)
 {
@@ -181,7 +183,8 @@ INLINE void group_16(__m256i x[2], uint8_t *out, const uint8_t *table, uint32_t 
     const __m256i upper = _mm256_cvtepu8_epi32(_mm_srli_si128(numbers, 8));
     _mm256_store_si256((__m256i *)index[0], slots_of(x[0], lower, 0));
     _mm256_store_si256((__m256i *)index[1], slots_of(x[1], upper, 0));
-    __asm__("" : "+m"(index)); /* the compiler would take the indices out of their registers */
+    __asm__(""
+            : "+m"(index)); /* keeps the compiler from taking the indices out of their registers */
     e[0] = look_up(index[0], slots);
     e[1] = look_up(index[1], slots);
     _mm_storeu_si128((__m128i *)out, symbols_of(e));
@@ -192,7 +195,7 @@ INLINE void group_16(__m256i x[2], uint8_t *out, const uint8_t *table, uint32_t 
     }
 }
 
-/* As run_64, except that a group takes at most 32 bytes. */
+/* Decode a run with 16 lanes, as run_64; a group takes at most 32 bytes. */
 TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {
@@ -231,7 +234,7 @@ TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const
     }
 }
 
-/* Eight places of a map. */
+/* Append the bytes of eight places of a map. */
 INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
 {
     const __m128i places = _mm_loadl_epi64((const __m128i *)&places_of[map & 255]);
@@ -240,8 +243,8 @@ INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
     return out + __builtin_popcountll(map & 255);
 }
 
-/* Half of a map goes without a branch, the other half with one: the number of a map's bytes is hard
- * to predict. */
+/* Handle half of a map without a branch, the other half with one: the number of a map's bytes is
+ * hard to predict. */
 TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
                                      uint32_t n, const uint8_t tables[9][64])
 {
@@ -258,7 +261,7 @@ TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const u
 TARGET static uint32_t count_wide_avx2(const int8_t *values, uint32_t n)
 {
     const __m256i wide = _mm256_set1_epi8(PSTK__PLANES_WIDE), zero = _mm256_setzero_si256();
-    __m256i sums = zero; /* in four parts */
+    __m256i sums = zero; /* four partial sums */
     uint32_t i = 0;
     for (; n - i >= 64; i += 64) {
         const __m256i a =
@@ -280,8 +283,8 @@ TARGET static uint32_t count_wide_avx2(const int8_t *values, uint32_t n)
     return sum;
 }
 
-/* Shuffles of rows 2 r and 2 r + 1 of a block, a byte each coefficient, that bring those whose
- * zigzag places are in the first or second half there. Other bytes get 0. */
+/* Shuffles of rows 2 r and 2 r + 1 of a block, a byte each coefficient. They bring the coefficients
+ * whose zigzag places are in the first or second half to these places. Other bytes get 0. */
 #define Z(r, place) ((place) / 16 == (r) ? (place) % 16 : 0x80)
 #define FIRST(r)                                                                                   \
     {                                                                                              \
@@ -305,7 +308,7 @@ INLINE uint64_t map_of(const int16_t *block)
 {
     const __m128i *rows = (const __m128i *)(const void *)block;
     __m256i first = _mm256_setzero_si256(), second = first;
-    for (uint32_t r = 0; r < 4; r++) { /* saturated, so what is not 0 stays so */
+    for (uint32_t r = 0; r < 4; r++) { /* saturated, so a coefficient that is not 0 stays so */
         const __m256i two = _mm256_broadcastsi128_si256(
             _mm_packs_epi16(_mm_loadu_si128(rows + 2 * r), _mm_loadu_si128(rows + 2 * r + 1)));
         const __m256i *shuffle = (const __m256i *)(const void *)zigzag_shuffle;
@@ -318,7 +321,7 @@ INLINE uint64_t map_of(const int16_t *block)
     return (uint64_t) ~(uint32_t)_mm256_movemask_epi8(second) << 32 | low;
 }
 
-/* Take four values at a time: up to three more than there are. */
+/* Take four values at a time, up to three more than exist. */
 TARGET static uint32_t take_avx2(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
 {
     int16_t *out = values;

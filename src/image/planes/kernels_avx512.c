@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes by AVX-512: 64 lanes are four vectors, whose chains of look-up and product overlap; 16 are
- * one. */
+/* planes/kernels_avx512: the kernels with AVX-512: 64 lanes are four vectors, whose chains of
+ * look-up and product overlap; 16 are one. */
 #include "image/jpeg/zigzag.h"
 #include "image/planes/kernels.h"
 
@@ -56,8 +56,8 @@ INLINE __m512i low_bytes_of(const __m512i e[4])
     return _mm512_ternarylogic_epi32(lower, ab, _mm512_slli_epi32(cd, 16), 0xca);
 }
 
-/* Decode a group of symbols; only the first n exist, and 64 means all. Reads at most 128 bytes of
- * words. */
+/* Decode a group of symbols, of which only the first n exist; 64 means all. Reads at most 128 bytes
+ * of words. */
 INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const uint32_t *slots,
                   const uint8_t **at)
 {
@@ -69,8 +69,8 @@ INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const
         x[v] = advance(x[v], e[v], (__mmask16)((1u << (n + 3 - (unsigned)v) / 4) - 1), at);
 }
 
-/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
- * whether they were the strip's. */
+/* Decode a run with 64 lanes. A group takes at most 128 bytes. As long as these are readable, it is
+ * enough to check afterwards whether they were the strip's. */
 TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {
@@ -95,14 +95,14 @@ TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const u
     return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
-/* Bytes in the symbols' order as the lanes have them, and the other way. */
+/* Reorder bytes from the symbols' order to the lanes', or back. */
 INLINE __m128i transpose(__m128i bytes)
 {
     return _mm_shuffle_epi8(bytes,
                             _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 }
 
-/* One group of 16 symbols; only the active lanes' are there. Reads 32 bytes of words. */
+/* Decode a group of 16 symbols, of which only the active lanes' exist. Reads 32 bytes of words. */
 INLINE __m512i group_16(__m512i x, uint8_t *out, __m128i numbers, __mmask16 active,
                         const uint32_t *slots, const uint8_t **at)
 {
@@ -111,7 +111,7 @@ INLINE __m512i group_16(__m512i x, uint8_t *out, __m128i numbers, __mmask16 acti
     return advance(x, e, active, at);
 }
 
-/* As run_64, except that a group takes at most 32 bytes. */
+/* Decode a run with 16 lanes, as run_64; a group takes at most 32 bytes. */
 TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {

@@ -12,7 +12,7 @@
 
 /*
  * Sixths of a bit by which the mean logarithm of a value's magnitude falls along the zigzag order.
- * With each map byte of its block it rises by half a bit. Measured over photographs at qualities 50
+ * It rises by half a bit with each map byte of its block. Measured over photographs at qualities 50
  * to 98.
  */
 static const uint8_t depth[64] = {
@@ -134,7 +134,8 @@ static const uint8_t *take(struct rest *rest, uint64_t n)
     return p;
 }
 
-/* Take the zero bytes up to a multiple of 4 in the field. -1: a byte is missing or not zero. */
+/* Take the zero bytes up to a multiple of 4 in the field. Returns -1 when a byte is missing or not
+ * zero. */
 static int take_padding(struct rest *rest)
 {
     const uint64_t n = -(uint64_t)(rest->at - rest->begin) & 3;
@@ -288,8 +289,8 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
 
 /* ---- models --------------------------------------------------------------------------------- */
 
-/* Number the tables of the contexts. There is one bit for each context: 1, if it shares the table
- * of the context before. Returns as pstk__planes_models_read. */
+/* Number the tables of the contexts from one bit for each context: 1 if it shares the table of the
+ * context before. Returns the same as pstk__planes_models_read. */
 static int number_tables(struct pstk__planes_models *models, const uint8_t *joined)
 {
     uint32_t n = 0;
@@ -306,8 +307,8 @@ static int number_tables(struct pstk__planes_models *models, const uint8_t *join
     return n > PSTK__PLANES_MAX_TABLES ? (int)n : 0;
 }
 
-/* Read the sizes of the tables that are there. All sizes are checked before any table is read, so
- * the tables could be read in any order. */
+/* Read the sizes of the tables that the image has. All sizes are checked before any table is read,
+ * so the tables could be read in any order. */
 static int find_tables(struct pstk__planes_models *models, uint32_t own, struct rest *rest)
 {
     const uint32_t n_own = (uint32_t)__builtin_popcount(own);

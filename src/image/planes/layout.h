@@ -29,30 +29,30 @@
 #define PSTK__PLANES_WIDE (-128)    /* a value that stands for the next wide value */
 
 /*
- * Contexts, by number. Luma is the first component, chroma every other. Neighbours are similar, so
- * that they may share a table.
+ * Contexts, by number. Luma is the first component; all others are chroma. Neighbours are similar,
+ * so that they may share a table.
  */
 enum pstk__planes_context {
     PSTK__CONTEXT_COUNT = 0,      /* luma, chroma */
     PSTK__CONTEXT_MAP = 2,        /* luma byte 0..7, chroma byte 7..0 */
     PSTK__CONTEXT_VALUE = 18,     /* luma level 0..7, chroma level 7..0 */
     PSTK__CONTEXT_DC_HIGH = 34,   /* luma, chroma */
-    PSTK__CONTEXT_DC_LOW = 36,    /* high byte 0: luma, chroma; other: luma, chroma */
+    PSTK__CONTEXT_DC_LOW = 36,    /* high byte 0: luma, chroma; else: luma, chroma */
     PSTK__CONTEXT_WIDE_HIGH = 40, /* luma, chroma */
     PSTK__CONTEXT_WIDE_LOW = 42,  /* luma, chroma */
     PSTK__N_CONTEXTS = 44,
 };
 #define PSTK__N_LEVELS 8
-/* Bytes at the start of the models: one bit for each context, 1 if it shares the table of the
- * context before it. */
+/* Bytes of the bits at the start of the models, one for each context: 1 if it shares the table of
+ * the context before it. */
 #define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
-/* Tables of an image, at most; the tables of two images fit the shared memory of a GPU's
+/* Most tables of an image; the tables of two images fit the shared memory of a GPU's
  * multiprocessor. */
 #define PSTK__PLANES_MAX_TABLES 24
-/* Bytes after them, in an image with a built-in set: one bit for each table, 1 if the image has it,
- * 0 if it is the set's. */
+/* Bytes of the bits after them, in an image with a built-in set, one for each table: 1 if the image
+ * has the table, 0 if it is the set's. */
 #define PSTK__PLANES_OWN_SIZE (PSTK__PLANES_MAX_TABLES / 8)
-#define PSTK__PLANES_N_SETS 4 /* of tables built into the format (sets.h) */
+#define PSTK__PLANES_N_SETS 4 /* sets of tables built into the format (sets.h) */
 
 /* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
  * block with `count` map bytes (1..8). chroma: 0 or 1. */
@@ -81,16 +81,16 @@ struct pstk__planes_header {
     struct pstk__jpeg_frame frame;
     uint32_t orientation;  /* EXIF, 1..8 */
     uint32_t rebuild;      /* enum pstk__jpeg_rebuild: SCANS or LIBRARY */
-    uint32_t parameters;   /* of the rebuild */
-    uint32_t n_lanes;      /* of the rANS coder: 4, 16 or 64 */
-    uint32_t set;          /* of built-in tables: 1..PSTK__PLANES_N_SETS; 0: none */
+    uint32_t parameters;   /* parameters of the rebuild */
+    uint32_t n_lanes;      /* lanes of the rANS coder: 4, 16 or 64 */
+    uint32_t set;          /* set of built-in tables: 1..PSTK__PLANES_N_SETS; 0: none */
     uint32_t strip_height; /* MCU rows of a strip; the last one may have fewer */
     uint32_t n_strips;
-    const uint8_t *list;   /* of the strips; n_strips entries */
+    const uint8_t *list;   /* list of the strips; n_strips entries */
     const uint8_t *models; /* zero bytes follow, up to a multiple of 4 in the field */
     uint64_t models_size;
     const uint8_t *strips;   /* each followed by zero bytes up to a multiple of 4 */
-    uint64_t strips_size;    /* these zero bytes included */
+    uint64_t strips_size;    /* bytes, these zero bytes included */
     const uint8_t *skeleton; /* one zstd frame */
     uint64_t skeleton_size;
     uint64_t skeleton_plain_size;
@@ -107,7 +107,7 @@ struct pstk__planes_entry pstk__planes_entry_read(const struct pstk__planes_head
                                                   uint32_t strip);
 void pstk__planes_entry_write(uint8_t *list, uint32_t strip, struct pstk__planes_entry entry);
 
-/* Return the size with the zero bytes after it. */
+/* Return the size including the zero bytes after it. */
 static inline uint64_t pstk__planes_padded(uint64_t size)
 {
     return (size + 3) & ~3ull;
@@ -116,15 +116,15 @@ static inline uint64_t pstk__planes_padded(uint64_t size)
 /* The models of an image or of a built-in set, taken apart. */
 struct pstk__planes_models {
     uint32_t n;                                   /* tables */
-    uint8_t table[PSTK__N_CONTEXTS];              /* number of each context's */
+    uint8_t table[PSTK__N_CONTEXTS];              /* number of each context's table */
     uint8_t first[PSTK__PLANES_MAX_TABLES];       /* the first context of each table */
     const uint8_t *data[PSTK__PLANES_MAX_TABLES]; /* NULL: the set's table for that context */
     uint16_t size[PSTK__PLANES_MAX_TABLES];
 };
 
-/* Take models apart; checks all but the tables themselves. is_mixed: the image has a set, and
- * models of its own. Returns 0; -1: damaged; or the number of tables, more than an image may
- * have. */
+/* Take models apart; check all except the tables themselves. is_mixed: the image has a set, and
+ * models of its own. Returns 0; -1: damaged; or the number of tables, when it is more than an image
+ * may have. */
 int pstk__planes_models_read(struct pstk__planes_models *models, const uint8_t *data, uint64_t size,
                              int is_mixed);
 
@@ -145,7 +145,7 @@ uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
 /* Return the MCU rows of an image, and the blocks of all components in one of them. */
 uint32_t pstk__planes_mcu_rows(const struct pstk__jpeg_frame *f);
 uint32_t pstk__planes_mcu_row_blocks(const struct pstk__jpeg_frame *f);
-/* Most blocks of a strip of more than one MCU row; it bounds a reader's memory. */
+/* Most blocks of a strip of more than one MCU row; this bounds a reader's memory. */
 #define PSTK__PLANES_STRIP_BLOCKS 16384u
 
 /* Set rows [*begin, *end) of blocks of component c in a strip. */
@@ -154,6 +154,6 @@ void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip
 /* Return the blocks of all components in a strip. *n_luma: the blocks of the first component. */
 uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
                                    uint32_t *n_luma);
-#define PSTK__PLANES_MAX_VALUES 63 /* of a block */
+#define PSTK__PLANES_MAX_VALUES 63 /* most values of a block */
 
 #endif

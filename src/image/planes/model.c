@@ -51,7 +51,7 @@ static struct sum sum_of(struct pstk__model *model)
     return sum;
 }
 
-/* Give that symbol the rest of the sum. -1: there is no rest. */
+/* Give that symbol the rest of the sum. Returns -1 when nothing is left. */
 static int complete(struct pstk__model *model, const struct sum *sum)
 {
     const uint32_t others = sum->all - frequencies[sum->level];
@@ -87,8 +87,8 @@ static struct sum quantise(struct pstk__model *model, const uint32_t count[256],
 }
 
 /*
- * Symbols rarer than 1 / 2^10 get that frequency, so the others must share less than the whole:
- * lower the scale until the most frequent symbol keeps about its share. The loop ends, because 256
+ * Symbols rarer than 1 / 2^10 get that frequency, so the others must share less than the whole.
+ * Lower the scale until the most frequent symbol keeps about its share. The loop ends, because 256
  * symbols of frequency 1 sum to less than 2^10.
  */
 void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
@@ -128,7 +128,7 @@ static const uint8_t log2_fraction[256] = {
     249, 250, 251, 252, 252, 253, 254, 255, 255,
 };
 
-/* log2(x) * 256, x >= 1, from the highest nine bits of x. */
+/* Return log2(x) * 256, x >= 1, from the highest nine bits of x. */
 static uint32_t log2_256(uint32_t x)
 {
     const uint32_t whole = 31 - (uint32_t)__builtin_clz(x);
@@ -141,9 +141,9 @@ uint32_t pstk__model_bits(uint32_t f)
     return 256 * PSTK__RANS_BITS - log2_256(f);
 }
 
-/* Cost of a table: its bytes (5 bits a symbol, measured; its size in 16) and the time to build it,
- * which equals that of some 500 symbols. It is worth that if it saves more than 256 bits in
- * addition to its bytes. */
+/* Return the cost of a table: its bytes (5 bits a symbol, measured; its size in 16) and the time to
+ * build it, which equals that of some 500 symbols. A table is worth its time if it saves more than
+ * 256 bits in addition to its bytes. */
 uint64_t pstk__model_cost(const uint32_t count[256])
 {
     enum { TABLE = 16 + 16 + 256, SYMBOL = 5 };
@@ -162,9 +162,10 @@ uint64_t pstk__model_cost(const uint32_t count[256])
 
 /* ---- as bytes ------------------------------------------------------------------------------- */
 
-/* Nibbles: 0..12 are the level before plus nibble - 6. 13: absent symbols, the next nibble plus one
- * of them. 14: the level is the next two nibbles, high one first. 15: no more symbols. The level
- * before the first is 8. Low nibbles come first; the last byte is padded with 0. */
+/* The meaning of nibbles. 0..12: the level is the last one plus nibble - 6. 13: absent symbols, the
+ * next nibble plus one of them. 14: the level is the next two nibbles, high one first. 15: no more
+ * symbols. The level before the first is 8. Low nibbles come first; the last byte is padded with 0.
+ */
 enum { STEP = 6, MAX_STEP = 12, ZEROS = 13, LEVEL = 14, END = 15, FIRST_LEVEL = 8 };
 
 struct nibbles {
@@ -218,8 +219,8 @@ uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk_
     return (nibbles.n + 1) / 2;
 }
 
-/* Sets the model's symbols and levels from nibbles, which end with three that are none. Returns the
- * first nibble that was not read, or NULL: they are damaged. */
+/* Set the model's symbols and levels from nibbles, which end with three invalid ones. Returns the
+ * first nibble that was not read, or NULL when they are damaged. */
 static const uint8_t *read_levels(struct pstk__model *model, const uint8_t *nibble)
 {
     uint32_t level = FIRST_LEVEL, place = 0;
@@ -243,8 +244,8 @@ static const uint8_t *read_levels(struct pstk__model *model, const uint8_t *nibb
     return place == 256 ? nibble : NULL;
 }
 
-/* Nibbles lie in bytes of their own while they are read. After the last there may be one of 0,
- * which fills up the last byte. */
+/* Read nibbles, each in a byte of its own. A nibble of 0 may follow the last one, to fill up the
+ * last byte. */
 int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t size,
                      enum pstk__model_order order)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/passes: the kernels that are loops over bytes and blocks, in C that a compiler can
- * vectorise. Each ISA's file includes this once. It defines PASS_TARGET, the attribute to
- * compile them with, and lists PASSES as members of its struct pstk__planes_kernels.
+ * vectorise. Each ISA's file includes this once. It defines PASS_TARGET, the attribute to compile
+ * them with, and lists PASSES as members of its struct pstk__planes_kernels.
  */
 #include "base/little.h"
 #include "image/planes/layout.h"
@@ -10,8 +10,9 @@
 /* Sixteen slots, at any address of a uint32_t. */
 typedef uint32_t pass_slots __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* Writes sixteen slots at a time, over a symbol's end into the next symbol's slots, which are
- * filled later. Few symbols have more, so the loop is rarely mispredicted. */
+/* Fill a decoding table. It writes sixteen slots at a time, past a symbol's end into the next
+ * symbol's slots, which are filled later. Few symbols have more slots, so the loop is rarely
+ * mispredicted. */
 PASS_TARGET static void pass_table(struct pstk__rans_table *table, const struct pstk__model *model)
 {
     pass_slots places;

@@ -16,8 +16,8 @@ static int is_scaled(const uint16_t quant[64], uint32_t is_chroma, uint32_t qual
     return 1;
 }
 
-/* Return the lowest quality that gives the table, and the standard table that it scales in
- * *encoding; 0: none. */
+/* Return the lowest quality that gives the table, and in *encoding the standard table that it
+ * scales; 0: none. */
 static uint32_t find_quality(const uint16_t quant[64], uint32_t *encoding)
 {
     for (*encoding = LUMA; *encoding <= CHROMA; ++*encoding)

@@ -24,8 +24,8 @@ int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_t
 }
 
 /*
- * A lane's symbol, and its state after it, refilled by a word without a branch: whether a state
- * runs low is a coin toss. A state is at least 1 * 2^(16 - 10) after its step, so one word brings
+ * Decode a lane's symbol, and refill its state by a word, without a branch, because whether a state
+ * runs low is unpredictable. A state is at least 1 * 2^(16 - 10) after its step, so one word brings
  * it back to 2^16 or more. Returns 1 when it takes the word.
  */
 static inline uint32_t step(uint32_t *state, const struct pstk__rans_table *table, uint8_t *out,
@@ -40,8 +40,8 @@ static inline uint32_t step(uint32_t *state, const struct pstk__rans_table *tabl
     return low;
 }
 
-/* Whole groups as long as there are all words that they may take. Returns how many symbols. Inlined
- * for each number of lanes. */
+/* Decode whole groups as long as there are all words that a group may take. Returns the number of
+ * symbols. Inlined for each number of lanes. */
 static inline __attribute__((always_inline)) uint32_t whole_groups(struct pstk__rans_reader *reader,
                                                                    uint8_t *out,
                                                                    const uint8_t *table, uint32_t n,
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) uint32_t whole_groups(struct pstk__
     return i;
 }
 
-/* The last groups, one of which may lack symbols, or words. */
+/* Decode the last groups, one of which may lack symbols, or words. */
 static int last_groups(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                        uint32_t n)
 {

@@ -5,11 +5,11 @@
  * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Pure.
  *
  * Tables have 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
- * A run's symbols are coded in groups of n_lanes, each lane one of them (the last group may lack
- * some). In a group lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: of 64, four
- * vectors' lanes side by side are then four bytes of one 32-bit word; of 16, lanes are the symbols'
- * transpose, as 4 x 4. A lane whose state falls below 2^16 takes
- * the next word, lanes in order.
+ * A run's symbols are coded in groups of n_lanes, one symbol for each lane (the last group may lack
+ * some). In a group lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes. With 64 lanes, the
+ * same lane of four vectors then has four bytes of one 32-bit word; with 16, the lanes are the
+ * symbols' 4 x 4 transpose. A lane whose state falls below 2^16 takes the next word, lanes in
+ * order.
  */
 #ifndef PSTK_PLANES_RANS_H
 #define PSTK_PLANES_RANS_H
@@ -20,8 +20,8 @@
 
 #define PSTK__RANS_BITS 10
 #define PSTK__RANS_ONE (1u << PSTK__RANS_BITS)
-#define PSTK__RANS_LOW (1u << 16) /* the least state, and that in which coding begins and ends */
-/* Lanes of a coder: 4, 16 or 64. Each has a state of 4 bytes, so the fewer symbols, the fewer. */
+#define PSTK__RANS_LOW (1u << 16) /* the least state, in which coding begins and ends */
+/* Lanes of a coder: 4, 16 or 64. Each has a state of 4 bytes, so fewer symbols take fewer lanes. */
 #define PSTK__RANS_FEW_LANES 4
 #define PSTK__RANS_SOME_LANES 16
 #define PSTK__RANS_LANES 64
@@ -44,21 +44,23 @@ struct pstk__rans_reader {
     const struct pstk__rans_table *tables;
 };
 
-/* Begin with data[0, size): n_lanes states (u32), then the words. -1: too short, or odd. */
+/* Begin with data[0, size): n_lanes states (u32), then the words. Returns -1 when they are too
+ * short, or odd. */
 int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_table *tables,
                      uint32_t n_lanes, const uint8_t *data, uint64_t size);
 /* Decode a run of n symbols, each by the table of its number; every number is below the tables'
- * count. -1: the words are used up. Plain C, the reference. */
+ * count. Returns -1 when the words are used up. Plain C, the reference. */
 int pstk__rans_run(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                    uint32_t n);
-/* Return 0 when all words were used and every lane is back where coding began, else -1. */
+/* Return 0 when all words were used and every lane is in the state in which coding began, else -1.
+ */
 int pstk__rans_end(const struct pstk__rans_reader *reader);
 
 /* A symbol to code. */
 struct pstk__rans_symbol {
     uint64_t reciprocal; /* 2^42 / frequency, rounded up */
     uint16_t frequency;  /* 1..2^10 */
-    uint16_t first;      /* its first slot */
+    uint16_t first;      /* first slot of the symbol */
 };
 
 /* A strip being encoded, from its last symbol to its first. Bytes grow downwards from `at`. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Kernels may write a vector past the end of their output. */
+/* Bytes that kernels may write past the end of their output: a vector. */
 #define SLACK 64
 #define WIDEST PSTK__PLANES_MAX_VALUES
 
@@ -20,7 +20,7 @@ static int bad(struct pstk_error *err, const char *what)
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* Fill in the tables whose bytes are in the models, from `number` on, and set each context's
- * number. Tables without bytes are the set's. -1: damaged. */
+ * number. Tables without bytes are the set's. Returns -1 when they are damaged. */
 static int fill_tables(struct pstk__planes_tables *tables, const struct pstk__planes_models *models,
                        uint32_t number, const uint8_t *set, uint8_t out[PSTK__N_CONTEXTS])
 {
@@ -42,7 +42,7 @@ static int fill_tables(struct pstk__planes_tables *tables, const struct pstk__pl
     return 0;
 }
 
-/* Return the table number of each context with a set, whose tables are filled in once. */
+/* Return the table number of each context with a set, whose tables are filled in on first use. */
 static const uint8_t *get_set(struct pstk__planes_tables *tables, uint32_t set)
 {
     uint8_t *number = tables->number[set - 1];
@@ -110,10 +110,10 @@ static uint64_t max64(uint64_t a, uint64_t b)
 }
 
 /*
- * Memory: two strips, with 8 bytes of map and 2 of DC for each block, 1 byte and 2 for each value
- * (any may be wide), and an entry for each row of blocks; for the strip being decoded a count for
- * each block, the symbols of the longest run (8 map bytes for each block, one for each value, or
- * two for each wide value), and the table numbers of a run.
+ * Take a strip's memory. There are two strips, with 8 bytes of map and 2 of DC for each block, 1
+ * byte and 2 for each value (any may be wide), and an entry for each row of blocks. The strip being
+ * decoded also needs a count for each block, the symbols of the longest run (8 map bytes for each
+ * block, one for each value, or two for each wide value), and the table numbers of a run.
  */
 static int strip_memory(struct pstk__strip *strip, const struct most *most,
                         struct pstk__arena *arena)
@@ -143,8 +143,7 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
     return 0;
 }
 
-/* The same for each block, with 63 values; the arena's alignment and slack for each of 14
- * pieces. */
+/* Bytes of this for each block, with 63 values; PIECES have the arena's alignment and slack. */
 #define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * WIDEST + WIDEST)
 #define PIECES 14
 
@@ -192,7 +191,7 @@ int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint
 
 /* ---- a strip -------------------------------------------------------------------------------- */
 
-/* A strip being decoded. Blocks [0, n_luma) are of the first component. */
+/* A strip being decoded. Blocks [0, n_luma) are the first component's. */
 struct decoding {
     struct pstk__planes_reader *r;
     struct pstk__strip *s;
@@ -267,7 +266,7 @@ static int decode_values(struct decoding *decoding)
     return run(decoding, (uint8_t *)decoding->s->values, decoding->n_values);
 }
 
-/* Sum differences to DCs, one row after another; the first DC of a row is relative to that above
+/* Sum differences to DCs, one row after another. The first DC of a row is relative to the one above
  * it. */
 static void sum_dc(struct decoding *decoding, const uint8_t *high, const uint8_t *low)
 {
@@ -305,8 +304,8 @@ static int decode_dc(struct decoding *decoding)
     return 0;
 }
 
-/* Set the index of each row's first wide value, and the number of wide values in the luma and in
- * all. */
+/* Set the index of each row's first wide value, and the number of wide values in luma and in all.
+ */
 static void find_wide(struct decoding *decoding, uint32_t *n_luma, uint32_t *n)
 {
     struct pstk__strip_row *row = decoding->s->rows;
@@ -383,7 +382,7 @@ static int decode_strip(struct pstk__planes_reader *reader, struct pstk__strip *
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Return strip `number`, decoded. NULL: it is damaged. */
+/* Return strip `number`, decoded. NULL when it is damaged. */
 static struct pstk__strip *get_strip(struct pstk__planes_reader *reader, uint32_t number,
                                      struct pstk_error *err)
 {

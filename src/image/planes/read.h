@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/read: decodes strips of planes as they are needed, and passes them on as rows of blocks.
+ * planes/read: decodes strips of planes when they are needed, and passes them on as rows of blocks.
  * Hostile bytes give EBADMSG: every strip must use exactly its own bytes, and end in the state in
  * which coding began. That does not replace a checksum, which the record has.
  */
@@ -12,9 +12,9 @@
 #include "image/planes/kernels.h"
 #include "image/planes/layout.h"
 
-/* Where a row of blocks begins in its strip. */
+/* The beginning of a row of blocks in its strip. */
 struct pstk__strip_row {
-    uint32_t block; /* of maps and dc */
+    uint32_t block; /* index in maps and dc */
     uint32_t value;
     uint32_t wide;
 };
@@ -29,35 +29,36 @@ struct pstk__strip {
     struct pstk__strip_row *rows; /* rows of all components, one after another, and one more */
 };
 
-/* Decoding tables of a thread: those of the image that is open, then those of the built-in sets,
- * which are filled in when an image uses them first. One place is left after each set's, because
- * filling a table may write past it. `number` begins as 0. Kernels read slots of table 0 for lanes
- * that have no symbol, whatever these slots hold. */
+/* A thread's decoding tables: those of the open image, then those of the built-in sets, which are
+ * filled in when an image first uses them. One unused table follows each set's, because filling a
+ * table may write past it. `number` begins as 0. Kernels read slots of table 0 for lanes that have
+ * no symbol, whatever these slots hold. */
 #define PSTK__PLANES_TABLES_STEP (PSTK__PLANES_MAX_TABLES + 1)
 struct pstk__planes_tables {
-    const struct pstk__planes_kernels *kernels;            /* of all readers with these tables */
-    uint8_t number[PSTK__PLANES_N_SETS][PSTK__N_CONTEXTS]; /* of the table; 0: not filled in */
+    const struct pstk__planes_kernels *kernels; /* kernels of all readers with these tables */
+    uint8_t number[PSTK__PLANES_N_SETS][PSTK__N_CONTEXTS]; /* table of each context; 0: not filled
+                                                              in */
     struct pstk__rans_table table[(1 + PSTK__PLANES_N_SETS) * PSTK__PLANES_TABLES_STEP];
 };
 
 struct pstk__planes_reader {
     struct pstk__planes_header header;
     const struct pstk__planes_kernels *kernels;
-    const struct pstk__rans_table *tables; /* of the struct above */
-    uint8_t table[PSTK__N_CONTEXTS];       /* number of the table of each context */
-    uint8_t value_tables[2][9][64];        /* by chroma, count, zigzag place */
-    uint8_t map_tables[2][8];              /* by chroma, byte */
-    uint64_t *offsets;            /* of the strips from the first one, and the end; arena */
-    struct pstk__strip strips[2]; /* strip s is in strips[s % 2]: upsampling asks for a row of the
-                                     next strip before the last row of this one */
-    uint8_t *counts;              /* scratch for one strip; arena */
+    const struct pstk__rans_table *tables; /* tables of the struct above */
+    uint8_t table[PSTK__N_CONTEXTS];       /* number of each context's table */
+    uint8_t value_tables[2][9][64];        /* indexed by chroma, count, zigzag place */
+    uint8_t map_tables[2][8];              /* indexed by chroma, byte */
+    uint64_t *offsets; /* offsets of the strips from the first one, and the end; in the arena */
+    struct pstk__strip strips[2]; /* strip s is in strips[s % 2], because upsampling asks for a row
+                                     of the next strip before the last row of this one */
+    uint8_t *counts;              /* scratch for one strip; in the arena */
     uint8_t *bytes;
     uint8_t *numbers; /* table numbers */
 };
 
-/* Open a field's bytes, which are borrowed, as are the tables: one reader at a time is open with
- * them. Takes memory from the arena; give it back by resetting.
- * EBADMSG (also when the image's size is not that of info), ENOTSUP, ENOMEM. */
+/* Open a field's bytes, which are borrowed, as are the tables: only one reader at a time is open
+ * with them. Takes memory from the arena; resetting gives it back. EBADMSG (also when the image's
+ * size is not that of info), ENOTSUP, ENOMEM. */
 int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
                       const struct pstk__image_info *info, struct pstk__planes_tables *tables,
                       struct pstk__arena *arena, struct pstk_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/sets: tables of frequencies that are built into the format, for images that are too small
- * for tables of their own. The bytes of a set are those of an image's models (FORMAT.md). Pure.
+ * planes/sets: tables of frequencies built into the format, for images that are too small for
+ * tables of their own. A set's bytes have the form of an image's models (FORMAT.md). Pure.
  */
 #ifndef PSTK_PLANES_SETS_H
 #define PSTK_PLANES_SETS_H
@@ -13,7 +13,7 @@ struct pstk__planes_models pstk__planes_set(uint32_t number);
 
 /* A set, for packing. */
 struct pstk__planes_set {
-    uint8_t table[PSTK__N_CONTEXTS]; /* number of each context's */
+    uint8_t table[PSTK__N_CONTEXTS]; /* number of each context's table */
     /* Bits, times 256, that a symbol costs, by table. A value without a slot is coded as a wide
      * value; any other symbol without a slot costs PSTK__SET_ABSENT. */
     uint32_t cost[PSTK__PLANES_MAX_TABLES][256];

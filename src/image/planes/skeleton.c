@@ -52,7 +52,7 @@ static const uint8_t huffman[2][216] = {
 
 /* ---- the usual skeleton --------------------------------------------------------------------- */
 
-/* Where the next byte goes. */
+/* The address of the next byte. */
 struct output {
     uint8_t *at;
 };
@@ -112,7 +112,7 @@ static void put_frame(struct output *output, const struct pstk__jpeg_frame *f,
     }
 }
 
-/* One scan of all coefficients of all components. */
+/* Write the header of one scan of all coefficients of all components. */
 static void put_scan(struct output *output, const struct pstk__jpeg_frame *f)
 {
     put_segment(output, 0xffda, 4 + 2 * f->n_components);
@@ -126,7 +126,7 @@ static void put_scan(struct output *output, const struct pstk__jpeg_frame *f)
     put8(output, 0);
 }
 
-/* Number the tables as libjpeg does: luma and chroma have tables of their own, even where these are
+/* Number the tables as libjpeg does: luma and chroma have tables of their own, even if these are
  * equal. `number` by component, `owner` by table. Returns the number of tables. */
 static uint32_t number_tables(const struct pstk__jpeg_frame *f, uint8_t number[4], uint8_t owner[4])
 {

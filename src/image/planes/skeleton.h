@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/skeleton: stores the skeleton of a file (jpeg/coefficients) in few bytes. The header of a
- * field lets a reader write the skeleton that libjpeg would write with default settings: the *usual
- * skeleton*. It takes no byte where it is the file's. Else it is the prefix of a zstd frame.
+ * planes/skeleton: stores the skeleton of a file (jpeg/coefficients) in few bytes. From a field's
+ * header a reader can write the skeleton that libjpeg would write with default settings: the *usual
+ * skeleton*. If the file has this skeleton, it takes no byte. Else the usual skeleton is the prefix
+ * of a zstd frame.
  */
 #ifndef PSTK_PLANES_SKELETON_H
 #define PSTK_PLANES_SKELETON_H
@@ -10,8 +11,8 @@
 #include "base/codec.h"
 #include "image/jpeg/frame.h"
 
-#define PSTK__SKELETON_LEVEL 9 /* of zstd, for some 600 bytes */
-/* Bytes of a usual skeleton at most: start and end, JFIF, four tables of quantisation, the frame
+#define PSTK__SKELETON_LEVEL 9 /* zstd's level, for some 600 bytes */
+/* Most bytes of a usual skeleton: start and end, JFIF, four tables of quantisation, the frame
  * header and the scan header of four components, and the Huffman tables. */
 #define PSTK__SKELETON_MAX_USUAL (4 + 18 + 4 * 133 + 22 + 16 + 432)
 

@@ -24,15 +24,15 @@ enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RU
 /*
  * Strips of fewer symbols have 4 lanes, or 16. Measured (benchmarks/bench_lanes), 16 lanes take 36
  * bytes a strip more than 4 and save 2.0 ns a symbol (AVX2: 1.5); 64 take 144 more than 16 and save
- * 0.9 ns (AVX2: 0.3). Both numbers make that some 50 ns a byte.
+ * 0.9 ns (AVX2: 0.3). At both numbers of symbols a byte saves some 50 ns.
  */
 #define FEW_SYMBOLS 1024
 #define SOME_SYMBOLS 8192
-/* A strip is closed when it has as many blocks: below, its 128 bytes of idle state and its seven
- * unfilled groups cost more than what a crop saves by not decoding it. */
+/* A strip is closed when it has this many blocks. With fewer blocks, the strip's 128 bytes of idle
+ * state and its seven unfilled groups cost more than a crop saves by not decoding it. */
 #define STRIP_BLOCKS 1536
-/* A value rarer than 1 / RARE in its context is coded as a wide value: the least frequency of a
- * table would cost the other symbols more than that. */
+/* A value rarer than 1 / RARE in its context is coded as a wide value, because a table's least
+ * frequency for it would cost the other symbols more. */
 #define RARE 4096
 
 /* One run of a strip: its symbols and their contexts, in order. */
@@ -44,7 +44,7 @@ struct run {
 
 struct strip {
     struct run runs[N_RUNS];
-    int16_t *values; /* as many as runs[VALUES] has */
+    int16_t *values; /* as many values as runs[VALUES] has */
 };
 
 struct work {
@@ -52,20 +52,20 @@ struct work {
     const struct pstk__planes_kernels *kernels;
     struct pstk__planes_header header;
     struct pstk__arena *arena;
-    struct strip *strips;                     /* arena */
-    uint64_t *maps;                           /* arena; of a row of blocks */
-    uint8_t value_contexts[2][9][64];         /* by chroma, count, zigzag place */
-    uint8_t map_contexts[2][8];               /* by chroma, byte */
-    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; WIDE: coded as a wide value */
-    uint32_t plain[PSTK__N_CONTEXTS][256];    /* counts, rare values as themselves */
-    uint32_t count[PSTK__N_CONTEXTS][256];    /* rare values as wide ones */
-    uint32_t joined[PSTK__N_CONTEXTS][256];   /* by table */
+    struct strip *strips;                     /* in the arena */
+    uint64_t *maps;                           /* in the arena; the maps of a row of blocks */
+    uint8_t value_contexts[2][9][64];         /* indexed by chroma, count, zigzag place */
+    uint8_t map_contexts[2][8];               /* indexed by chroma, byte */
+    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* symbols of values; WIDE: coded as a wide value */
+    uint32_t plain[PSTK__N_CONTEXTS][256];    /* counts, with rare values as themselves */
+    uint32_t count[PSTK__N_CONTEXTS][256];    /* counts, with rare values as wide ones */
+    uint32_t joined[PSTK__N_CONTEXTS][256];   /* counts by table */
     struct pstk__planes_choice choice;
-    struct pstk__model models[PSTK__PLANES_MAX_TABLES];               /* by table; own ones */
-    struct pstk__rans_symbol own[PSTK__PLANES_MAX_TABLES][256];       /* of these models */
+    struct pstk__model models[PSTK__PLANES_MAX_TABLES];               /* own models, by table */
+    struct pstk__rans_symbol own[PSTK__PLANES_MAX_TABLES][256];       /* symbols of these models */
     const struct pstk__rans_symbol *symbols[PSTK__PLANES_MAX_TABLES]; /* by table */
     const struct pstk__rans_symbol *symbols_of[PSTK__N_CONTEXTS];     /* by context */
-    uint8_t *coded; /* arena; the coded strip is at its end */
+    uint8_t *coded; /* in the arena; the coded strip is at its end */
     uint64_t coded_room;
 };
 
@@ -100,7 +100,7 @@ static void take_dcs(struct strip *strip, const int16_t *blocks, uint32_t n, int
     }
 }
 
-/* Give each value the symbol that it has unless it is rare. */
+/* Give each value the symbol of a value that is not rare. */
 static void name_values(uint8_t *symbol, const int16_t *values, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -170,8 +170,8 @@ static void count_wide(uint32_t count[PSTK__N_CONTEXTS][256], int16_t v, uint32_
     count[PSTK__CONTEXT_WIDE_LOW + chroma][z & 255] += n;
 }
 
-/* Count every other symbol of a run in `more`: equal symbols often follow each other, and an
- * increment waits for the one before it of the same count. */
+/* Count every other symbol of a run in `more`. Equal symbols often follow each other, and an
+ * increment waits for the last increment of the same count. */
 static void count_run(uint32_t count[PSTK__N_CONTEXTS][256], uint32_t more[PSTK__N_CONTEXTS][256],
                       const struct run *run)
 {
@@ -185,14 +185,14 @@ static void count_run(uint32_t count[PSTK__N_CONTEXTS][256], uint32_t more[PSTK_
         count[context[n - 1]][symbol[n - 1]]++;
 }
 
-/* Return the place of the next wide value from i on, or n. */
+/* Return the index of the next wide value from i on, or n. */
 static uint32_t next_wide(const struct run *values, uint32_t i)
 {
     const uint8_t *wide = memchr(values->symbol + i, WIDE, values->n - i);
     return wide ? (uint32_t)(wide - values->symbol) : values->n;
 }
 
-/* Count all symbols, with no value as a wide one that need not be. */
+/* Count all symbols. Only values that must be wide count as wide. */
 static void count_symbols(struct work *work)
 {
     memset(work->plain, 0, sizeof work->plain);
@@ -259,7 +259,7 @@ static const struct pstk__rans_symbol *given_symbols(const struct work *work, ui
     return set->symbols[set->table[choice->first[i]]];
 }
 
-/* Values that the tables of the set have no slot for are wide ones. */
+/* Make values wide when the set's tables have no slot for them. */
 static void choose_wide(struct work *work)
 {
     for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++) {
@@ -288,8 +288,8 @@ static int has_all(const struct pstk__rans_symbol symbol[256], const uint32_t co
     return missing == 0;
 }
 
-/* Set a table's symbols: those of the set, or fitted to the counts. Choosing wide values adds to
- * the counts of wide contexts, which the set's table may then lack. */
+/* Set a table's symbols: the set's, or fitted to the counts. Choosing wide values adds to the
+ * counts of wide contexts, whose symbols the set's table may then lack. */
 static void set_table(struct work *work, uint32_t i)
 {
     struct pstk__planes_choice *choice = &work->choice;
@@ -325,8 +325,7 @@ static void choose_tables(struct work *work)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Bytes for the bits that mark shared tables and own ones, the sizes of the tables, and the
- * tables. */
+/* Bytes for the bits that mark shared and own tables, the sizes of the tables, and the tables. */
 #define MODELS_SIZE                                                                                \
     (PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_OWN_SIZE +                                            \
      PSTK__PLANES_MAX_TABLES * (2 + PSTK__MODEL_MAX_SIZE))
@@ -357,7 +356,7 @@ static uint32_t write_models(const struct work *work, uint8_t out[MODELS_SIZE])
 }
 
 /* Code the run's symbols from `group` on, one a lane, from the last to the first. Inlined for each
- * number of lanes, and for groups that are whole. */
+ * number of lanes, and for whole groups. */
 static inline __attribute__((always_inline)) void
 write_group(const struct work *work, struct pstk__rans_writer *writer, const struct run *run,
             uint32_t group, const int is_whole, const uint32_t lanes)
@@ -375,7 +374,8 @@ static inline __attribute__((always_inline)) void write_groups(const struct work
                                                                const struct run *run,
                                                                const uint32_t lanes)
 {
-    struct pstk__rans_writer copy = *writer; /* the words written might overlap the original */
+    struct pstk__rans_writer copy =
+        *writer; /* a copy, because the words written might overlap the original */
     uint32_t group = run->n / lanes * lanes;
     if (group < run->n)
         write_group(work, &copy, run, group, 0, lanes);
@@ -386,7 +386,7 @@ static inline __attribute__((always_inline)) void write_groups(const struct work
     *writer = copy;
 }
 
-/* Code a run from the last symbol to the first, because decoding goes the other way. */
+/* Code a run from the last symbol to the first, because decoding runs forwards. */
 static void write_run(const struct work *work, struct pstk__rans_writer *writer,
                       const struct run *run)
 {
@@ -410,13 +410,13 @@ static uint32_t write_strip(struct work *work, uint32_t strip, const uint8_t **a
     return (uint32_t)(work->coded + work->coded_room - writer.at);
 }
 
-/* Room left for the field. */
+/* The room left for the field. */
 struct output {
     uint8_t *begin, *at;
     uint64_t room;
 };
 
-/* Append bytes; with data NULL, leave room to fill in. -1: there is not enough room. */
+/* Append bytes; with data NULL, leave room to fill in. Returns -1 when there is not enough room. */
 static int put(struct output *output, const void *data, uint64_t size)
 {
     if (size > output->room)
@@ -435,8 +435,8 @@ static int put_padding(struct output *output)
     return put(output, zeros, -(uint64_t)(output->at - output->begin) & 3);
 }
 
-/* Write everything before the strips. *list: the place of the list of strips, which the caller
- * fills in. */
+/* Write everything before the strips. *list: address of the list of strips, which the caller fills
+ * in. */
 static int write_head(struct work *work, struct output *output, uint8_t **list)
 {
     uint8_t head[PSTK__PLANES_MAX_HEAD], quant[PSTK__PLANES_MAX_QUANT], models[MODELS_SIZE];
@@ -472,8 +472,8 @@ static int write_all(struct work *work, struct output *output)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* With n strips the image has fewer than (n + 1/2) STRIP_BLOCKS blocks, so a strip of more than one
- * MCU row has fewer than 3 STRIP_BLOCKS: within the format's limit. */
+/* Choose the strips. With n strips the image has fewer than (n + 1/2) STRIP_BLOCKS blocks, so a
+ * strip of more than one MCU row has fewer than 3 STRIP_BLOCKS: within the format's limit. */
 static void choose_strips(struct pstk__planes_header *h)
 {
     const uint32_t rows = pstk__planes_mcu_rows(&h->frame);
@@ -484,7 +484,7 @@ static void choose_strips(struct pstk__planes_header *h)
     h->n_strips = (rows + h->strip_height - 1) / h->strip_height;
 }
 
-/* By the mean number of a strip's symbols. */
+/* Choose the number of lanes by the mean number of a strip's symbols. */
 static uint32_t choose_lanes(const struct work *work)
 {
     const uint32_t n_strips = work->header.n_strips;
@@ -497,7 +497,7 @@ static uint32_t choose_lanes(const struct work *work)
                                                    : PSTK__RANS_LANES;
 }
 
-/* Most symbols a block has in each run. */
+/* Most symbols of a block in each run. */
 static const uint8_t per_block[N_RUNS] = {1, 8, 63, 1, 1, 63, 63};
 
 static uint64_t strip_blocks(const struct pstk__planes_header *h)

@@ -15,11 +15,12 @@
  * coder. */
 struct pstk__planes_source {
     const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
-    const struct pstk__planes_set *sets;        /* all; NULL: no built-in tables are used */
-    uint32_t n_lanes; /* of the coder, for tests and benchmarks; 0: by the number of symbols */
+    const struct pstk__planes_set *sets;        /* all sets; NULL: no built-in tables are used */
+    uint32_t n_lanes; /* lanes of the coder, for tests and benchmarks; 0: chosen by the number of
+                         symbols */
     const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
-    const void *skeleton;                 /* the image's, as one zstd frame */
-    uint64_t skeleton_size;               /* of the frame */
+    const void *skeleton;                 /* the image's skeleton, as one zstd frame */
+    uint64_t skeleton_size;               /* bytes of the frame */
 };
 
 /* Write to out[0, capacity). Returns the size; 0 when it would exceed capacity; or ENOMEM. Takes
