@@ -3,7 +3,7 @@
 
 #define ALPHA 3u /* index of the channel */
 
-/* a * b / 255, to nearest. */
+/* Return a * b / 255, rounded to nearest. */
 static inline uint8_t product(uint32_t a, uint32_t b)
 {
     const uint32_t v = a * b + 128;
@@ -19,7 +19,8 @@ void pstk__alpha_multiply(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels)
     }
 }
 
-/* Rounding lets a colour exceed alpha only slightly, but Pillow clamps the quotient, too. */
+/* Divide by alpha. Rounding lets a colour exceed alpha only slightly, but Pillow clamps the
+ * quotient, too. */
 void pstk__alpha_divide(uint8_t *rgba, uint32_t n_pixels)
 {
     for (uint32_t i = 0; i < n_pixels; i++, rgba += 4) {

@@ -4,10 +4,10 @@
 
 #include "pixels/resize_avx2.h"
 
-#define N_PIXELS 8u /* in a register */
+#define N_PIXELS 8u /* pixels in a register */
 
-/* a * b / 255 of words, to nearest. No overflow: neither the product plus 128 nor 1/256 more
- * reaches 2^16. */
+/* Return a * b / 255 of words, rounded to nearest. No overflow: neither the product plus 128 nor
+ * 1/256 more reaches 2^16. */
 INLINE __m256i product(__m256i a, __m256i b)
 {
     const __m256i v = _mm256_add_epi16(_mm256_mullo_epi16(a, b), _mm256_set1_epi16(128));
@@ -28,9 +28,9 @@ INLINE __m256i premultiplied(__m256i v)
 }
 
 /*
- * floor(255 c / alpha), as floor(c * (255 / alpha) + 2^-10) in float32. Below 256 the two roundings
- * add at most 2^-15 of error, and a quotient that is not an integer is at least 1 / 255 below the
- * next one.
+ * Return floor(255 c / alpha), computed as floor(c * (255 / alpha) + 2^-10) in float32. Below 256
+ * the two roundings add at most 2^-15 of error, and a quotient that is not an integer is at least 1
+ * / 255 below the next one.
  */
 INLINE __m256i unpremultiplied(__m256i v)
 {

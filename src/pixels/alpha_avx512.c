@@ -4,10 +4,10 @@
 
 #include "pixels/resize_avx512.h"
 
-#define N_PIXELS 16u /* in a register */
+#define N_PIXELS 16u /* pixels in a register */
 
-/* a * b / 255 of words, to nearest. No overflow: neither the product plus 128 nor 1/256 more
- * reaches 2^16. */
+/* Return a * b / 255 of words, rounded to nearest. No overflow: neither the product plus 128 nor
+ * 1/256 more reaches 2^16. */
 INLINE __m512i product(__m512i a, __m512i b)
 {
     const __m512i v = _mm512_add_epi16(_mm512_mullo_epi16(a, b), _mm512_set1_epi16(128));
@@ -32,9 +32,9 @@ TARGET void pstk__premultiply_avx512(uint8_t *out, const uint8_t *rgba, uint32_t
 }
 
 /*
- * floor(255 c / alpha), as floor(c * (255 / alpha) + 2^-10) in float32. Below 256 the two roundings
- * add at most 2^-15 of error, and a quotient that is not an integer is at least 1 / 255 below the
- * next one.
+ * Compute floor(255 c / alpha) as floor(c * (255 / alpha) + 2^-10) in float32. Below 256 the two
+ * roundings add at most 2^-15 of error, and a quotient that is not an integer is at least 1 / 255
+ * below the next one.
  */
 TARGET void pstk__unpremultiply_avx512(uint8_t *rgba, uint32_t n_pixels)
 {

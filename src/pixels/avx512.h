@@ -18,7 +18,7 @@ INLINE __mmask64 mask64(uint64_t n)
     return _bzhi_u64(~0ull, n < 64 ? (uint32_t)n : 64);
 }
 
-/* 64 bytes: 0, n, 2 n, ..., modulo 256. */
+/* Return 64 bytes: 0, n, 2 n, ..., modulo 256. */
 INLINE __m512i iota_times(uint32_t n)
 {
     const __m512i dwords =
@@ -32,15 +32,15 @@ INLINE __m512i iota_times(uint32_t n)
     return out;
 }
 
-/* Bytes of three registers by their places, 0 to 191. */
+/* Pick bytes of three registers by their places, 0 to 191. */
 INLINE __m512i picked(const __m512i of[3], __m512i places)
 {
     const __m512i two = _mm512_permutex2var_epi8(of[0], places, of[1]);
     return _mm512_mask_permutexvar_epi8(two, _mm512_movepi8_mask(places), places, of[2]);
 }
 
-/* Places, in three registers of a channel each, of the i-th 64 bytes of pixels of three channels.
- * Modulo 64: the pixels of these bytes. */
+/* Return places, in three registers with a channel each, of the i-th 64 bytes of packed pixels of
+ * three channels. Modulo 64 they are the pixels' indices. */
 INLINE __m512i interleaved(uint32_t i)
 {
 #define ONE(n) n, 64 + (n), 128 + (n)

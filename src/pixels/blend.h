@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blend: Pillow's Image.blend of bytes. Pure. */
+/* blend: computes Pillow's Image.blend of bytes. Pure. */
 #ifndef PSTK_PIXELS_BLEND_H
 #define PSTK_PIXELS_BLEND_H
 
 #include <stdint.h>
 
-/* Blend two bytes, a factor of 0 giving `from` and 1 giving `to`: in float, clipped, truncated.
- * factor is finite. Pillow does not clip with factors from 0 to 1, where it changes nothing. */
+/* Blend two bytes in float; the result is clipped and truncated. A factor of 0 gives `from`, 1
+ * gives `to`; it is finite. Pillow does not clip with factors from 0 to 1, for which clipping
+ * changes nothing. */
 static inline uint8_t pstk__blend(uint8_t from, uint8_t to, float factor)
 {
     const float v = (float)from + factor * (float)(to - from);

@@ -13,7 +13,7 @@ static uint8_t *row_of(const struct pstk__picture *picture, uint32_t row)
     return picture->pixels + (size_t)row * picture->width * picture->channels;
 }
 
-/* The row, or the one at the edge that it is past. */
+/* Return a row, or the edge row nearest to it when it lies outside. */
 static const uint8_t *clamped_row(const struct pstk__picture *picture, int64_t row)
 {
     const int64_t last = (int64_t)picture->height - 1;
@@ -24,8 +24,8 @@ static const uint8_t *clamped_row(const struct pstk__picture *picture, int64_t r
 
 #define N_BOXES 3u
 
-/* Half the height of a box, the fraction of its outermost rows' weight, as Pillow's
- * _gaussian_blur_radius; each operation rounds to the type that it has there. */
+/* Return half the height of a box, with the fraction that weighs its outermost rows, as Pillow's
+ * _gaussian_blur_radius does. Each operation rounds to the type that it has there. */
 static float box_radius(float radius)
 {
     const float variance = radius * radius / N_BOXES;
@@ -36,7 +36,7 @@ static float box_radius(float radius)
     return whole + part;
 }
 
-/* Sums before the first row: of the box around the row above it. */
+/* Compute the sums of the box around the row above the first row. */
 static void first_sums(uint32_t *sums, const struct pstk__picture *in, uint32_t reach)
 {
     const uint32_t n = in->width * in->channels, last = in->height - 1;
@@ -51,7 +51,7 @@ static void first_sums(uint32_t *sums, const struct pstk__picture *in, uint32_t 
     }
 }
 
-/* Memory that both blurs divide: two pictures and rows of sums, or a row of floats. */
+/* The memory that both blurs divide: two pictures and rows of sums, or a row of floats. */
 struct rooms {
     struct pstk__picture a, b;
     uint32_t *sums;
@@ -64,7 +64,7 @@ static void narrow_sums(const struct rooms *rooms, uint32_t n)
         rooms->low_sums[i] = (uint16_t)rooms->sums[i];
 }
 
-/* Pillow's ImagingHorizontalBoxBlur, down. */
+/* Blur down, as Pillow's ImagingHorizontalBoxBlur on a turned picture. */
 static void box_pass(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                      const struct pstk__picture *in, float radius, const struct rooms *rooms)
 {
@@ -110,7 +110,7 @@ static void turn_round(struct pstk__picture *picture)
     picture->height = width;
 }
 
-/* Across is down of the turned picture. */
+/* Blur across: turn the picture, blur down, and turn it back. */
 static void boxes_across(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, float radius, struct rooms rooms)
 {
@@ -124,7 +124,7 @@ static void boxes_across(const struct pstk__blur_kernels *kernels, const struct 
     pstk__copy_turn(turns, out, &rooms.b, PSTK__TURN_270);
 }
 
-/* `in` may be `out`. */
+/* Blur down; `in` may be `out`. */
 static void boxes_down(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                        const struct pstk__picture *in, float radius, const struct rooms *rooms)
 {
@@ -162,7 +162,8 @@ static void weights_of(struct pstk__blur_weights *weights, uint32_t size, double
         weights->weights[k] = (float)(values[k] / sum);
 }
 
-/* A place less than n past either end of n, mirrored there; the end itself is not repeated. */
+/* Return a place, mirrored at either end of n when it is less than n past it; the end itself is not
+ * repeated. */
 static uint32_t mirrored(int64_t place, uint32_t n)
 {
     const int64_t last = (int64_t)n - 1;
@@ -212,7 +213,7 @@ uint64_t pstk__blur_scratch(uint32_t width, uint32_t height, uint32_t channels)
 
 const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t isa)
 {
-    /* From worst to best; also those that this CPU does not run. */
+    /* The kernels from worst to best, including those that this CPU does not run. */
     static const void *const entries[] = {
         &pstk__blur_c,
 #if defined(__x86_64__)

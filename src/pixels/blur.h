@@ -12,8 +12,8 @@
  * does not have them. */
 const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t isa);
 
-/* Bytes of scratch, 64-byte aligned, that a blur of a picture of this shape takes. Never falls with
- * more pixels on a side. */
+/* Return the bytes of scratch, 64-byte aligned, that a blur of a picture of this shape takes. Never
+ * falls with more pixels on a side. */
 uint64_t pstk__blur_scratch(uint32_t width, uint32_t height, uint32_t channels);
 
 /*
@@ -32,12 +32,11 @@ struct pstk__blur_params {
 };
 
 /*
- * Blur as torchvision 0.29's v2.functional.gaussian_blur(image, size, sigma) of a PIL image:
- * float32 sums, edges mirrored, to the nearest whole number, of two the even one. torchvision sums
- * a kernel of two dimensions, this function the one axis and then the other; and weights and sums
- * differ in their last places with torchvision's machine. So a sum next to the middle between two
- * whole numbers may be rounded to the other one: 7 of a million bytes of random pictures differ,
- * by 1.
+ * Blur as torchvision 0.29's v2.functional.gaussian_blur(image, size, sigma) does with a PIL image:
+ * float32 sums, edges mirrored, rounded to nearest, ties to even. torchvision sums a kernel of two
+ * dimensions, this function one axis and then the other; and the last places of torchvision's
+ * weights and sums depend on its machine. So a sum next to the middle between two whole numbers may
+ * be rounded to the other one: 7 of a million bytes of random pictures differ, by 1.
  */
 void pstk__blur_gaussian(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, const struct pstk__blur_params *params,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blur_avx2: the loops, for vectors of 256 bits, and one by hand. Without FMA, which would round
- * less often. */
+/* blur_avx2: the loops compiled for vectors of 256 bits, and one kernel by hand. FMA stays off,
+ * because it would round less often. */
 #if defined(__x86_64__)
 
 #include "pixels/blur_loops.h"
@@ -15,7 +15,7 @@ TARGET static void box_row_avx2(uint8_t *out, uint32_t *sums, const struct pstk_
     box_loop(out, sums, box, n);
 }
 
-/* Two words of a dword: the same bits of both weights. */
+/* Return a dword with two words: the same bits of both weights. */
 TARGET static __m256i weight_pair(uint32_t weight, uint32_t edge_weight)
 {
     return _mm256_set1_epi32((int32_t)(weight | edge_weight << 16));
@@ -26,7 +26,8 @@ TARGET static __m256i bytes_at(const uint8_t *row)
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)row));
 }
 
-/* sum * weight + edges * edge_weight, rounded to units of 2^24: weights are high * 2^12 + low. */
+/* Return sum * weight + edges * edge_weight, rounded to units of 2^24; weights are high * 2^12 +
+ * low. */
 TARGET static __m256i rounded_pairs(__m256i pairs, __m256i high, __m256i low)
 {
     const __m256i upper = _mm256_slli_epi32(_mm256_madd_epi16(pairs, high), 12);

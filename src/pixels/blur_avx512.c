@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blur_avx512: the loops, for vectors of 512 bits, and one by hand. The build forbids compilers to
- * contract products and sums, which would round less often. */
+/* blur_avx512: the loops compiled for vectors of 512 bits, and kernels by hand. The build forbids
+ * compilers to contract products and sums, which would round less often. */
 #if defined(__x86_64__)
 
 #include "pixels/avx512.h"
@@ -12,7 +12,7 @@ TARGET static void box_row_avx512(uint8_t *out, uint32_t *sums, const struct pst
     box_loop(out, sums, box, n);
 }
 
-/* Two words of a dword: the same bits of both weights. */
+/* Return a dword with two words: the same bits of both weights. */
 INLINE __m512i weight_pair(uint32_t weight, uint32_t edge_weight)
 {
     return _mm512_set1_epi32((int32_t)(weight | edge_weight << 16));
@@ -23,15 +23,15 @@ INLINE __m512i words_at(const uint8_t *row)
     return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)row));
 }
 
-/* sum * weight + edges * edge_weight, rounded to units of 2^24, which are byte 3: weights are
- * high * 2^12 + low. */
+/* Return sum * weight + edges * edge_weight, rounded to units of 2^24, which are byte 3; weights
+ * are high * 2^12 + low. */
 INLINE __m512i rounded_pairs(__m512i pairs, __m512i high, __m512i low)
 {
     const __m512i upper = _mm512_slli_epi32(_mm512_madd_epi16(pairs, high), 12);
     return _mm512_add_epi32(upper, _mm512_dpwssd_epi32(_mm512_set1_epi32(1 << 23), pairs, low));
 }
 
-/* 32 bytes at a time. */
+/* Write a row of a low box, 32 bytes at a time. */
 TARGET static void low_box_row_avx512(uint8_t *out, uint16_t *sums,
                                       const struct pstk__blur_box *box, uint32_t n)
 {
@@ -57,8 +57,8 @@ TARGET static void low_box_row_avx512(uint8_t *out, uint16_t *sums,
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* The sums of the loops stay in registers here while all weights are added, in the same order: 32
- * columns at a time, the last of which may repeat some. */
+/* Columns at a time, whose sums stay in registers while all weights are added, in the same order as
+ * in the loops. The last columns may repeat some. */
 #define LANES 16u
 #define COLUMNS (2 * LANES)
 
@@ -93,7 +93,7 @@ TARGET static void column_avx512(float *out, const uint8_t *const *rows,
     }
 }
 
-/* Bytes, rounded as `rounded` does. */
+/* Round to bytes as `rounded` does. */
 INLINE __m128i rounded_lanes(__m512 v)
 {
     const __m512 large = _mm512_set1_ps(0x1.8p23f);

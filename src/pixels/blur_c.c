@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blur_c: the loops, for any CPU: the reference for the other ISAs. */
+/* blur_c: the loops compiled for any CPU: the reference for the other ISAs. */
 #include "pixels/blur_loops.h"
 
 static void box_row_c(uint8_t *out, uint32_t *sums, const struct pstk__blur_box *box, uint32_t n)

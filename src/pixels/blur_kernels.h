@@ -14,18 +14,18 @@
 /* Rows of the highest box whose sums fit 15 bits. */
 #define PSTK__BLUR_LOW_BOX 127u
 
-/* One row of an extended box: rows of the input around an output row, those past an edge the
- * edge's. sum = the rows of the box, from the `leaving` one's next to the `entering` one. */
+/* One row of an extended box: rows of the input around an output row; rows past an edge are the
+ * edge row. The sum covers the rows of the box, from the one after `leaving` to `entering`. */
 struct pstk__blur_box {
     const uint8_t *leaving;  /* the row before the box */
     const uint8_t *entering; /* the last row of the box */
     const uint8_t *next;     /* the row after the box */
-    uint32_t weight;         /* of a row of the box, in units of 2^-24 */
-    uint32_t edge_weight;    /* of the rows before and after it */
+    uint32_t weight;         /* weight of a row of the box, in units of 2^-24 */
+    uint32_t edge_weight;    /* weight of the rows before and after it */
 };
 
-/* A kernel that is the same from both ends: weights[0] of the middle, weights[k] of both pixels
- * that are k away. */
+/* A symmetric kernel: weights[0] is the middle pixel's, weights[k] that of both pixels k away from
+ * it. */
 struct pstk__blur_weights {
     uint32_t reach; /* pixels on each side of the middle */
     float weights[PSTK__BLUR_MAX_KERNEL / 2 + 1];
@@ -42,7 +42,7 @@ struct pstk__blur_kernels {
     void (*column)(float *out, const uint8_t *const *rows, const struct pstk__blur_weights *y,
                    uint32_t n);
     /* Sum pixels of `channels` floats, and round to n bytes. `in` is the middle pixel of the first
-     * output; reach pixels before it and after the last are there. */
+     * output; reach pixels before it and after the last one are readable. */
     void (*row)(uint8_t *out, const float *in, const struct pstk__blur_weights *x, uint32_t n,
                 uint32_t channels);
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blur_loops: the loops of the blurs. Compilers make vectors of them, as wide as the file allows
- * that includes them: blur_c.c, blur_avx2.c, blur_avx512.c. No sum depends on the width: each
- * output has its own, in the same order, and products and sums of floats are rounded one by one.
+ * blur_loops: the loops of the blurs. Compilers vectorise them, as widely as the file allows that
+ * includes them: blur_c.c, blur_avx2.c, blur_avx512.c. No sum depends on the width: each output has
+ * its own sum, in the same order, and products and sums of floats are rounded one by one.
  */
 #ifndef PSTK_PIXELS_BLUR_LOOPS_H
 #define PSTK_PIXELS_BLUR_LOOPS_H
@@ -12,7 +12,7 @@
 #define BLOCK 256u /* outputs whose sums are kept at a time */
 #define LOOP static inline __attribute__((always_inline))
 
-/* Sums are modulo 2^32, as in Pillow's BoxBlur.c. */
+/* Write a row of a box. Sums are modulo 2^32, as in Pillow's BoxBlur.c. */
 LOOP void box_loop(uint8_t *restrict out, uint32_t *restrict sums, const struct pstk__blur_box *box,
                    uint32_t n)
 {
@@ -61,7 +61,7 @@ LOOP void column_loop(float *restrict out, const uint8_t *const *rows,
     }
 }
 
-/* To the nearest whole number, of two the even one: the sum has no bits below 1. */
+/* Round to nearest, ties to even: the sum has no bits below 1. */
 LOOP uint8_t rounded(float v)
 {
     return (uint8_t)(int32_t)((v + 0x1.8p23f) - 0x1.8p23f);

@@ -21,8 +21,8 @@ uint8_t pstk__colour_mean(const struct pstk__colour_kernels *k, const struct pst
     return (uint8_t)((double)k->luma_sum(picture) / (double)n_pixels + 0.5);
 }
 
-/* Two histograms in turn: neighbours are often equal, and then each count would wait for the one
- * before. `channels` is a constant for the compiler. */
+/* Count into two histograms in turn: neighbours are often equal, and in one histogram each count
+ * would wait for the last one. `channels` is a constant for the compiler. */
 static inline __attribute__((always_inline)) void count(struct pstk__colour_histogram *even,
                                                         struct pstk__colour_histogram *odd,
                                                         const uint8_t *at, uint64_t n_pixels,
@@ -96,7 +96,8 @@ void pstk__colour_permute(const struct pstk__colour_kernels *k, const struct pst
         k->permute(picture, order);
 }
 
-/* Backwards, in place: no pixel is written before it is read. */
+/* Spread gray to three channels, backwards and in place, so that no pixel is written before it is
+ * read. */
 static void spread(uint8_t *pixels, uint64_t n_pixels)
 {
     for (uint64_t i = n_pixels; i-- > 0;)
@@ -115,7 +116,7 @@ void pstk__colour_grayscale(const struct pstk__colour_kernels *k, struct pstk__p
 
 /* ---- sharpness ------------------------------------------------------------------------------- */
 
-/* Copy the pixels of a row that have no neighbours on some side. */
+/* Copy the pixels of a row that lack a neighbour on some side. */
 static void copy_ends(uint8_t *out, const uint8_t *in, uint64_t stride, uint32_t channels)
 {
     memcpy(out, in, channels);
@@ -142,7 +143,7 @@ void pstk__colour_sharpness(const struct pstk__colour_kernels *k, const struct p
 
 const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t isa)
 {
-    /* From worst to best; also those that this CPU does not run. */
+    /* The kernels from worst to best, including those that this CPU does not run. */
     static const void *const entries[] = {
         &pstk__colour_c,
 #if defined(__x86_64__)

@@ -24,35 +24,37 @@ const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t isa);
 /* Map all bytes by a table of pixels/colour_table.h. */
 void pstk__colour_apply(const struct pstk__colour_kernels *k, const struct pstk__picture *picture,
                         const struct pstk__colour_table *table);
-/* Return the mean of the luma, rounded: what pstk__colour_table_contrast takes. */
+/* Return the rounded mean of the luma, for pstk__colour_table_contrast. */
 uint8_t pstk__colour_mean(const struct pstk__colour_kernels *k,
                           const struct pstk__picture *picture);
 /* Count the bytes of each channel. The picture has less than 2^32 pixels. */
 void pstk__colour_histogram(struct pstk__colour_histogram *histogram,
                             const struct pstk__picture *picture);
 
-/* ImageEnhance.Color. 1 is no change, 0 is without colour. factor is finite: Python's double,
- * converted, as Pillow does. */
+/* Apply ImageEnhance.Color. A factor of 1 changes nothing, 0 removes the colour. factor is finite:
+ * Python's double converted to float, as in Pillow. */
 void pstk__colour_saturation(const struct pstk__colour_kernels *k,
                              const struct pstk__picture *picture, float factor);
-/* torchvision's adjust_hue: a round trip through 8-bit HSV, which changes colours also with a
+/* Apply torchvision's adjust_hue: a round trip through 8-bit HSV, which changes colours even with a
  * factor of 0. factor is in [-0.5, 0.5], in turns. */
 void pstk__colour_hue(const struct pstk__colour_kernels *k, const struct pstk__picture *picture,
                       double factor);
-/* Image.convert("L"), to 1 channel or to 3 equal ones. The picture's memory has room for both. */
+/* Apply Image.convert("L"), to 1 channel or to 3 equal ones. The picture's memory has room for
+ * both. */
 void pstk__colour_grayscale(const struct pstk__colour_kernels *k, struct pstk__picture *picture,
                             uint32_t channels);
-/* ImageOps.autocontrast without cutoff. */
+/* Apply ImageOps.autocontrast without cutoff. */
 void pstk__colour_autocontrast(const struct pstk__colour_kernels *k,
                                const struct pstk__picture *picture);
-/* ImageOps.equalize. */
+/* Apply ImageOps.equalize. */
 void pstk__colour_equalize(const struct pstk__colour_kernels *k,
                            const struct pstk__picture *picture);
-/* Let colour c become what colour order[c], 0 to 2, was. Alpha, and gray, stay. */
+/* Permute the colours: colour c, 0 to 2, gets the value of colour order[c]. Alpha, and gray, stay.
+ */
 void pstk__colour_permute(const struct pstk__colour_kernels *k, const struct pstk__picture *picture,
                           const uint32_t order[3]);
-/* ImageEnhance.Sharpness: 1 is no change, 0 is smooth; factor is finite. `out` has the shape of
- * `in` and other memory. The pixels of the border, and small pictures, do not change. */
+/* Apply ImageEnhance.Sharpness: 1 changes nothing, 0 smooths; factor is finite. `out` has the shape
+ * of `in` and other memory. The pixels of the border, and small pictures, do not change. */
 void pstk__colour_sharpness(const struct pstk__colour_kernels *k, const struct pstk__picture *out,
                             const struct pstk__picture *in, float factor);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colour_avx2: the kernels with 256-bit registers. */
+/* colour_avx2: the colour kernels with 256-bit registers. */
 #if defined(__x86_64__)
 
 #include "pixels/colour_avx2.h"
@@ -50,7 +50,7 @@ INLINE __m256i look_up(const struct lookup *lookup, __m256i v)
     return out;
 }
 
-/* Two at a time share the loads of the table. */
+/* Look up two registers at a time, which share the loads of the table. */
 INLINE void look_up_two(const struct lookup *lookup, __m256i v[2])
 {
     const __m256i row = _mm256_set1_epi8(16), upper = _mm256_set1_epi8(-128);
@@ -69,7 +69,7 @@ INLINE void look_up_two(const struct lookup *lookup, __m256i v[2])
     }
 }
 
-/* All channels by one table. */
+/* Map all channels by one table. */
 TARGET static void look_up_bytes(const struct pstk__picture *picture, const struct lookup *lookup)
 {
     __m256i *at = (__m256i *)picture->pixels;
@@ -150,7 +150,7 @@ static void join_ranges(struct pstk__colour_range *range, const struct pstk__col
     }
 }
 
-/* The range of the whole blocks, of which there is one. `channels`, also 1, is a constant for the
+/* Find the range of the whole blocks, at least one. `channels`, also 1, is a constant for the
  * compiler. Byte i of 32 * channels bytes is always of the same channel. */
 INLINE void range_of(struct pstk__colour_range *range, const struct pstk__picture *picture,
                      uint32_t channels)
@@ -191,7 +191,8 @@ TARGET static void range(struct pstk__colour_range *range, const struct pstk__pi
 
 /* ---- luma ------------------------------------------------------------------------------------ */
 
-/* Two channels of 32 pixels by their weights, below 2^15, added; in the order of struct wide. */
+/* Multiply two channels of 32 pixels by their weights, below 2^15, and add the products; in the
+ * order of struct wide. */
 INLINE struct wide weighed(__m256i a, __m256i b, int a_weight, int b_weight)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -203,7 +204,7 @@ INLINE struct wide weighed(__m256i a, __m256i b, int a_weight, int b_weight)
                           _mm256_madd_epi16(_mm256_unpackhi_epi8(high, zero), weights)}};
 }
 
-/* pstk__luma. Half of green's weight, 38470, is added twice. */
+/* Compute pstk__luma. Half of green's weight, 38470, is added twice. */
 INLINE __m256i luma_of(const struct block *block)
 {
     const struct wide one = weighed(block->of[0], block->of[1], 19595, 38470 / 2),
@@ -216,7 +217,7 @@ INLINE __m256i luma_of(const struct block *block)
     return narrowed(gray);
 }
 
-/* The luma of the 32 pixels at a place, in order. Reads up to 4 bytes after them. */
+/* Return the luma of the 32 pixels at an address, in order. Reads up to 4 bytes after them. */
 INLINE __m256i luma_at(const uint8_t *at, uint32_t channels)
 {
     const int8_t n = (int8_t)channels;
@@ -240,7 +241,7 @@ INLINE __m256i luma_at(const uint8_t *at, uint32_t channels)
     return narrowed(gray);
 }
 
-/* `channels`, also 1, is a constant for the compiler. */
+/* Sum the luma. `channels`, also 1, is a constant for the compiler. */
 INLINE uint64_t sum_of(const struct pstk__picture *picture, uint32_t channels)
 {
     const uint8_t *at = picture->pixels;
@@ -264,7 +265,7 @@ TARGET static uint64_t luma_sum(const struct pstk__picture *picture)
     return sum + (picture->channels == 3 ? sum_of(picture, 3) : sum_of(picture, 4));
 }
 
-/* `channels`, 3 or 4, is a constant for the compiler. */
+/* Write the luma of the whole blocks. `channels`, 3 or 4, is a constant for the compiler. */
 INLINE void luma_blocks(uint8_t *out, uint32_t out_channels, const struct pstk__picture *picture,
                         uint32_t channels)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colour_avx2: helpers for the colour kernels with 256-bit registers. They work on *blocks* of 32
- * pixels of 3 or 4 channels, taken apart into a register of bytes for each channel. The order of
- * the pixels in these registers is any, but the same in all. colour_c.c does the pixels after the
- * last whole block.
+ * pixels of 3 or 4 channels, split into a register of bytes for each channel. These registers all
+ * have the pixels in the same order, which may be any. colour_c.c does the pixels after the last
+ * whole block.
  */
 #ifndef PSTK_PIXELS_COLOUR_AVX2_H
 #define PSTK_PIXELS_COLOUR_AVX2_H
@@ -18,7 +18,7 @@
 
 #define BLOCK 32u /* pixels */
 
-/* 32 pixels. Without alpha, of[3] is 0. */
+/* A block of 32 pixels. Without alpha, of[3] is 0. */
 struct block {
     __m256i of[4];
 };
@@ -39,14 +39,14 @@ INLINE struct wide widened(__m256i v)
                           _mm256_unpacklo_epi16(high, zero), _mm256_unpackhi_epi16(high, zero)}};
 }
 
-/* The reverse of widened; clips. */
+/* Narrow integers to bytes, the reverse of widened; clips. */
 INLINE __m256i narrowed(struct wide v)
 {
     return _mm256_packus_epi16(_mm256_packs_epi32(v.of[0], v.of[1]),
                                _mm256_packs_epi32(v.of[2], v.of[3]));
 }
 
-/* pstk__blend of integers; clipped to at most 255, and by narrowed to at least 0. */
+/* Blend integers as pstk__blend does; clipped to at most 255, and by narrowed to at least 0. */
 INLINE __m256i blended(__m256i from, __m256i to, __m256 factor)
 {
     const __m256 change = _mm256_mul_ps(factor, _mm256_cvtepi32_ps(_mm256_sub_epi32(to, from)));
@@ -56,7 +56,7 @@ INLINE __m256i blended(__m256i from, __m256i to, __m256 factor)
 
 /* ---- three channels: in each half of a register 16 pixels, as 48 bytes of three registers ---- */
 
-/* 16 bytes at two places. */
+/* Load 16 bytes from each of two addresses. */
 INLINE __m256i load_halves(const uint8_t *low, const uint8_t *high)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
@@ -69,7 +69,7 @@ INLINE void store_halves(uint8_t *low, uint8_t *high, __m256i v)
     _mm_storeu_si128((__m128i *)high, _mm256_extracti128_si256(v, 1));
 }
 
-/* Set in every third byte, from byte `first` on. */
+/* Set every third byte, from byte `first` on. */
 INLINE __m256i every_third(uint32_t first)
 {
     const __m128i masks[3] = {
@@ -80,9 +80,9 @@ INLINE __m256i every_third(uint32_t first)
     return _mm256_broadcastsi128_si256(masks[first]);
 }
 
-/* The bytes of a channel. Byte i of a half is byte 3 i + channel of the 48: byte 3 i + channel,
- * modulo 16, of one of the three registers. These places differ, so that the registers can be
- * merged before the one shuffle. */
+/* Pick the bytes of a channel. Byte i of a half is byte 3 i + channel of the 48: byte 3 i +
+ * channel, modulo 16, of one of the three registers. These places differ, so that the registers can
+ * be merged before the one shuffle. */
 INLINE __m256i picked(__m256i a, __m256i b, __m256i c, uint32_t channel)
 {
     const __m128i places = _mm_setr_epi8(0, 3, 6, 9, 12, 15, 2, 5, 8, 11, 14, 1, 4, 7, 10, 13);
@@ -101,8 +101,9 @@ INLINE struct block load_3(const uint8_t *at)
         {picked(a, b, c, 0), picked(a, b, c, 1), picked(a, b, c, 2), _mm256_setzero_si256()}};
 }
 
-/* The reverse of picked, before the channels are merged: byte p of each register is, in its
- * channel, byte 11 (p - channel) modulo 16, since 3 * 11 is 1 modulo 16. */
+/* Place the bytes of a channel, the reverse of picked before the channels are merged: byte p of
+ * each register is, in its channel, byte 11 (p - channel) modulo 16, since 3 * 11 is 1 modulo 16.
+ */
 INLINE __m256i placed(__m256i v, uint32_t channel)
 {
     const __m128i places = _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5);
@@ -124,7 +125,7 @@ INLINE void store_3(uint8_t *at, const struct block *block)
 
 /* ---- four channels ---- */
 
-/* Four registers as a 4 x 4 matrix of 32-bit integers, transposed in each half. */
+/* Transpose four registers as a 4 x 4 matrix of 32-bit integers, in each half. */
 INLINE struct block transposed(__m256i a, __m256i b, __m256i c, __m256i d)
 {
     const __m256i ab_low = _mm256_unpacklo_epi32(a, b), ab_high = _mm256_unpackhi_epi32(a, b),
@@ -134,7 +135,7 @@ INLINE struct block transposed(__m256i a, __m256i b, __m256i c, __m256i d)
          _mm256_unpacklo_epi64(ab_high, cd_high), _mm256_unpackhi_epi64(ab_high, cd_high)}};
 }
 
-/* Four pixels of four bytes, or the reverse, four times the same channel; in each half. */
+/* In each half, regroup four pixels of four bytes to four bytes of each channel, or the reverse. */
 INLINE __m256i gathered(__m256i v)
 {
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(
@@ -163,7 +164,7 @@ INLINE uint64_t n_blocks_of(const struct pstk__picture *picture)
     return (uint64_t)picture->width * picture->height / BLOCK;
 }
 
-/* The pixels after the last whole block: less than BLOCK, or none. */
+/* Return the pixels after the last whole block: less than BLOCK, or none. */
 INLINE struct pstk__picture rest_of(const struct pstk__picture *picture)
 {
     const uint64_t done = n_blocks_of(picture) * BLOCK;

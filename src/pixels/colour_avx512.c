@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colour_avx512: the kernels with 512-bit registers. */
+/* colour_avx512: the colour kernels with 512-bit registers. */
 #if defined(__x86_64__)
 
 #include "pixels/colour_avx512.h"
@@ -28,7 +28,7 @@ INLINE __m512i look_up(const struct lookup *lookup, __m512i v)
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high);
 }
 
-/* All channels by one table. */
+/* Map all channels by one table. */
 TARGET static void look_up_bytes(const struct pstk__picture *picture, const uint8_t to[256])
 {
     const struct lookup lookup = lookup_of(to);
@@ -42,7 +42,7 @@ TARGET static void look_up_bytes(const struct pstk__picture *picture, const uint
     _mm512_mask_storeu_epi8(at + i, rest, look_up(&lookup, v));
 }
 
-/* Set in each byte of a channel of four. */
+/* Set each byte that belongs to a channel of four. */
 INLINE __mmask64 mask_of(uint32_t channel)
 {
     return (__mmask64)(0x1111111111111111u << channel);
@@ -59,7 +59,7 @@ INLINE void look_up_4(uint8_t *at, const struct lookup of[4])
     }
 }
 
-/* Takes the channels apart, and puts them together again. */
+/* Map a block by three tables: split the channels, and join them again. */
 INLINE void look_up_3(uint8_t *at, const struct lookup of[3])
 {
     __m512i in[3], out[3];
@@ -108,7 +108,7 @@ static void join_ranges(struct pstk__colour_range *range, const struct pstk__col
     }
 }
 
-/* The range of the whole blocks, of which there is one. `channels`, also 1, is a constant for the
+/* Find the range of the whole blocks, at least one. `channels`, also 1, is a constant for the
  * compiler. Byte i of 64 * channels bytes is always of the same channel. */
 INLINE void range_of(struct pstk__colour_range *range, const struct pstk__picture *picture,
                      uint32_t channels)
@@ -149,7 +149,7 @@ TARGET static void range(struct pstk__colour_range *range, const struct pstk__pi
 
 /* ---- luma ------------------------------------------------------------------------------------ */
 
-/* `channels`, also 1, is a constant for the compiler. */
+/* Sum the luma. `channels`, also 1, is a constant for the compiler. */
 INLINE uint64_t sum_of(const struct pstk__picture *picture, uint32_t channels)
 {
     const uint8_t *at = picture->pixels;
@@ -170,7 +170,8 @@ TARGET static uint64_t luma_sum(const struct pstk__picture *picture)
     return sum + (picture->channels == 3 ? sum_of(picture, 3) : sum_of(picture, 4));
 }
 
-/* One byte for each pixel, in all bytes of the i-th of the `channels` registers of a block. */
+/* Spread one byte of each pixel to all its bytes in the i-th of the `channels` registers of a
+ * block. */
 INLINE __m512i spread(__m512i v, uint32_t i, uint32_t channels)
 {
     if (channels == 3)
@@ -180,7 +181,7 @@ INLINE __m512i spread(__m512i v, uint32_t i, uint32_t channels)
     return _mm512_permutexvar_epi8(_mm512_mullo_epi32(pixels, _mm512_set1_epi32(0x01010101)), v);
 }
 
-/* `channels`, 3 or 4, is a constant for the compiler. */
+/* Write the luma of the whole blocks. `channels`, 3 or 4, is a constant for the compiler. */
 INLINE void luma_blocks(uint8_t *out, uint32_t out_channels, const struct pstk__picture *picture,
                         uint32_t channels)
 {
@@ -251,7 +252,7 @@ INLINE void permute_block(uint8_t *at, uint32_t channels, const void *settings)
     (void)channels;
 }
 
-/* Places within a pixel of four bytes. */
+/* Permute a block of 4 channels by places within a pixel of four bytes. */
 INLINE void permute_block_4(uint8_t *at, uint32_t channels, const void *settings)
 {
     const __m512i *indices = settings;

@@ -14,10 +14,10 @@
 
 #define BLOCK 64u /* pixels */
 
-/* Bytes that a copy of a block takes: reading a block may read some bytes after it. */
+/* Bytes of a copy of a block: reading a block may read some bytes after it. */
 #define BLOCK_ROOM (4 * BLOCK + 64)
 
-/* Change a block in memory of 3 or 4 channels; settings are its own. */
+/* Change a block of 3 or 4 channels in memory. Each function has its own type of settings. */
 typedef void block_function(uint8_t *at, uint32_t channels, const void *settings);
 
 INLINE uint64_t n_blocks_of(const struct pstk__picture *picture)
@@ -25,7 +25,7 @@ INLINE uint64_t n_blocks_of(const struct pstk__picture *picture)
     return (uint64_t)picture->width * picture->height / BLOCK;
 }
 
-/* The pixels after the last whole block: less than BLOCK, or none. */
+/* Return the pixels after the last whole block: less than BLOCK, or none. */
 INLINE struct pstk__picture rest_of(const struct pstk__picture *picture)
 {
     const uint64_t n = (uint64_t)picture->width * picture->height;
@@ -53,11 +53,11 @@ INLINE void each_block(const struct pstk__picture *picture, uint32_t channels,
     }
 }
 
-/* The luma of 64 pixels, in order. Reads up to 16 bytes after them. */
+/* Return the luma of 64 pixels, in order. Reads up to 16 bytes after them. */
 INLINE __m512i luma_of(const uint8_t *at, uint32_t channels)
 {
-    /* Bytes 0 and 2 of each pixel's four become those of its dword's words: red and green, and
-     * blue and green. */
+    /* Move bytes 0 and 2 of each pixel's four to the words of its dword: red and green, and blue
+     * and green. */
     const __m512i pixels = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i first = _mm512_mullo_epi32(pixels, _mm512_set1_epi32((int)channels * 0x010101));
     const __m512i red_green = _mm512_add_epi8(first, _mm512_set1_epi32(0x00010000));
@@ -81,7 +81,7 @@ INLINE __m512i luma_of(const uint8_t *at, uint32_t channels)
                                    _mm512_permutex2var_epi8(sums[2], of_two, sums[3]));
 }
 
-/* 16 times pstk__blend of integers; clipped to at most 255. */
+/* Return 16 times pstk__blend of integers; clipped to at most 255. */
 INLINE __m512i blended(__m512i from, __m512i to, __m512 factor)
 {
     const __m512 change = _mm512_mul_ps(factor, _mm512_cvtepi32_ps(_mm512_sub_epi32(to, from)));
@@ -98,7 +98,7 @@ INLINE __m512i blended_words(__m512i from, __m512i to, __m512 factor)
         blended(_mm512_unpackhi_epi16(from, zero), _mm512_unpackhi_epi16(to, zero), factor));
 }
 
-/* pstk__blend of 64 bytes. */
+/* Blend 64 bytes as pstk__blend does. */
 INLINE __m512i blended_bytes(__m512i from, __m512i to, __m512 factor)
 {
     const __m512i zero = _mm512_setzero_si512();

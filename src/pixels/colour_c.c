@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colour_c: the kernels in plain C, the reference for the other ISAs. */
+/* colour_c: the colour kernels in plain C, the reference for the other ISAs. */
 #include "image/channels.h"
 #include "pixels/blend.h"
 #include "pixels/colour_kernels.h"
@@ -101,7 +101,7 @@ static uint8_t hue_of(const uint8_t *rgb, uint8_t most, uint8_t reach)
     return (uint8_t)((float)(turn < 1.0 ? turn : turn - 1.0) * 255.0);
 }
 
-/* part / whole, to the nearest integer, of which there is one: wholes are odd. */
+/* Return part / whole, rounded to the nearest integer; wholes are odd, so there are no ties. */
 static uint8_t nearest(uint32_t part, uint32_t whole)
 {
     return (uint8_t)((part + whole / 2) / whole);
@@ -135,9 +135,9 @@ static void shift_hue(const struct pstk__picture *picture, uint8_t shift)
 /* ---- sharpness ------------------------------------------------------------------------------- */
 
 /*
- * Pillow's SMOOTH: a weight of 5 for the pixel, of 1 for each of its 8 neighbours, by 13, to the
- * nearest. A sum of integers by 13 is at least 1 / 26 from a half, so that the rounding of Pillow's
- * floats, an error below 1e-3, changes no byte.
+ * Smooth a pixel by Pillow's SMOOTH: a weight of 5 for the pixel, of 1 for each of its 8
+ * neighbours, divided by 13, rounded to nearest. A sum of integers divided by 13 is at least 1 / 26
+ * from a half, so the rounding of Pillow's floats, an error below 1e-3, changes no byte.
  */
 static uint8_t smooth(const uint8_t *at, uint64_t stride, uint32_t channels)
 {

@@ -15,16 +15,16 @@ struct pstk__colour_kernels {
     void (*range)(struct pstk__colour_range *range, const struct pstk__picture *picture);
     /* Return the sum of the luma of all pixels; with 1 channel, of the pixels themselves. */
     uint64_t (*luma_sum)(const struct pstk__picture *picture);
-    /* Write the luma of pixels of 3 or 4 channels, to 1 channel or to 3 equal ones, which are no
-     * more than the pixels have. `out` may be the pixels. */
+    /* Write the luma of pixels of 3 or 4 channels, to 1 channel or to 3 equal ones. out_channels is
+     * at most the pixels' channels. `out` may be the pixels. */
     void (*luma)(uint8_t *out, uint32_t out_channels, const struct pstk__picture *picture);
     /* These three are for 3 or 4 channels, and work in place. */
     void (*saturate)(const struct pstk__picture *picture, float factor);
     void (*shift_hue)(const struct pstk__picture *picture, uint8_t shift);
     void (*permute)(const struct pstk__picture *picture, const uint32_t order[3]);
     /* Write row y of the sharpened `in`, except its first and last pixel, to `out`, which has the
-     * same shape and other memory. Row y and the picture are not at its border: 1 <= y < height -
-     * 1, and width >= 3. */
+     * same shape and other memory. Row y is not at the border: 1 <= y < height - 1, and width >= 3.
+     */
     void (*sharpen_row)(const struct pstk__picture *out, const struct pstk__picture *in, uint32_t y,
                         float factor);
 };

@@ -24,7 +24,7 @@ void pstk__colour_table_then(struct pstk__colour_table *table,
         table->to[i / 256][i % 256] = next->to[i / 256][table->to[i / 256][i % 256]];
 }
 
-/* Let green and blue do what red does, and alpha stay. */
+/* Copy red's row to green and blue; alpha stays. */
 static void spread(struct pstk__colour_table *table)
 {
     memcpy(table->to[1], table->to[0], 256);
@@ -65,7 +65,7 @@ void pstk__colour_table_solarize_add(struct pstk__colour_table *table, int32_t a
     spread(table);
 }
 
-/* (v / 255) ^ gamma; 0 instead of less than 1e-21, which no gain brings to 1. */
+/* Return (v / 255) ^ gamma; 0 instead of less than 1e-21, which no gain brings to 1. */
 static double power(uint32_t v, double gamma)
 {
     if (gamma == 0.0)
@@ -79,9 +79,9 @@ static uint8_t clipped(double v)
     return (uint8_t)(v < 255.0 ? v : 255.0);
 }
 
-#define MAX_POWERS 100.0 /* to this power 255 is far from the greatest double */
+#define MAX_POWERS 100.0 /* 255 to this power is far below the greatest double */
 
-/* The powers of 1 to 255: of primes, and products of them. */
+/* Compute the powers of 1 to 255 from the powers of primes. */
 static void powers_of(double powers[256], double gamma)
 {
     memset(powers, 0, 256 * sizeof *powers);
@@ -94,7 +94,7 @@ static void powers_of(double powers[256], double gamma)
     }
 }
 
-/* 1: an error of less than 1e-6 may give another byte. */
+/* Return 1 when an error of less than 1e-6 may give another byte. */
 static int is_doubtful(double v)
 {
     const double nearest = v < 256.0 ? (double)(int32_t)(v + 0.5) : 0.0;
@@ -102,8 +102,9 @@ static int is_doubtful(double v)
 }
 
 /*
- * `power` of every byte takes three times as long as these products. Both differ by less than 1e-12
- * of their value: an exponent, at most MAX_POWERS * log(255), is rounded a few times.
+ * Compute the bytes of adjust_gamma. `power` of every byte takes three times as long as these
+ * products. Both differ by less than 1e-12 of their value: an exponent, at most MAX_POWERS *
+ * log(255), is rounded a few times.
  */
 static void gamma_bytes(uint8_t to[256], double gamma, double scale)
 {
@@ -164,8 +165,8 @@ void pstk__colour_table_autocontrast(struct pstk__colour_table *table,
         stretch(table->to[c], range->least[c], range->most[c]);
 }
 
-/* Let each byte become the share of the pixels below it. The last used byte does not count, and
- * with it a channel of one byte, or of none, stays. */
+/* Map each byte to the share of the pixels below it. The last used byte does not count, so a
+ * channel of one byte, or of none, stays. */
 static void flatten(uint8_t to[256], const uint32_t n[256])
 {
     uint64_t sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colour_table: the operations that map each byte by itself, as tables. Neighbouring operations
- * fold into one table (pstk__colour_table_then), and one pass over a picture applies it
+ * combine into one table (pstk__colour_table_then), which one pass over a picture applies
  * (pstk__colour_apply). Source: Pillow's ImageOps, ImageEnhance and Blend.c, and torchvision's
  * adjust_gamma. Pure.
  */
@@ -11,9 +11,9 @@
 #include "pixels/picture.h"
 
 /*
- * A pixel's byte v of channel c becomes to[c][v]. Row 0 is gray or red. Rows past a picture's
- * channels are not read. Row 3, alpha, maps each byte to itself, except where a function below says
- * otherwise.
+ * A table maps a pixel's byte v of channel c to to[c][v]. Row 0 is gray or red. Rows past a
+ * picture's channels are not read. Row 3, alpha, maps each byte to itself, except where a function
+ * below says otherwise.
  */
 struct pstk__colour_table {
     uint8_t to[4][256];
@@ -31,40 +31,42 @@ struct pstk__colour_range {
 
 /* Fill a table with a byte's own value. */
 void pstk__colour_table_same(struct pstk__colour_table *table);
-/* Let `table` do what `next` does after it. */
+/* Append `next`: `table` then does what it did, followed by `next`. */
 void pstk__colour_table_then(struct pstk__colour_table *table,
                              const struct pstk__colour_table *next);
 
 /* ---- those of an operation's settings ---- */
 
-/* ImageOps.invert. */
+/* Make the table of ImageOps.invert. */
 void pstk__colour_table_invert(struct pstk__colour_table *table);
-/* ImageOps.posterize: keep the upper `bits` bits, 0 to 8. */
+/* Make the table of ImageOps.posterize: keep the upper `bits` bits, 0 to 8. */
 void pstk__colour_table_posterize(struct pstk__colour_table *table, uint32_t bits);
-/* ImageOps.solarize: invert bytes from `threshold` on; not a NaN. */
+/* Make the table of ImageOps.solarize: invert bytes from `threshold` on, which is not a NaN. */
 void pstk__colour_table_solarize(struct pstk__colour_table *table, double threshold);
-/* timm's solarize_add: add to bytes below `threshold`, and clip. */
+/* Make the table of timm's solarize_add: add to bytes below `threshold`, and clip. */
 void pstk__colour_table_solarize_add(struct pstk__colour_table *table, int32_t add,
                                      int32_t threshold);
 /*
- * torchvision's adjust_gamma of PIL images: floor(255.999 * gain * (v / 255) ^ gamma), clipped.
- * gamma is finite and at least 0, gain 0 to 1e6. Row 3 is 255, as Pillow's result for RGBA.
+ * Make the table of torchvision's adjust_gamma for PIL images: floor(255.999 * gain * (v / 255) ^
+ * gamma), clipped. gamma is finite and at least 0, gain 0 to 1e6. Row 3 is 255, as Pillow's result
+ * for RGBA.
  *
  * Python takes the power from libm. Here it is computed in the same way on every machine, to 3e-14
- * of its value; so a byte may differ by 1 where the product is this close to an integer.
+ * of its value; so a byte may differ by 1 when the product is this close to an integer.
  */
 void pstk__colour_table_gamma(struct pstk__colour_table *table, double gamma, double gain);
-/* ImageEnhance.Brightness; factor is finite. */
+/* Make the table of ImageEnhance.Brightness; factor is finite. */
 void pstk__colour_table_brightness(struct pstk__colour_table *table, float factor);
-/* ImageEnhance.Contrast of a picture whose pstk__colour_mean is `mean`; factor is finite. */
+/* Make the table of ImageEnhance.Contrast for a picture whose pstk__colour_mean is `mean`; factor
+ * is finite. */
 void pstk__colour_table_contrast(struct pstk__colour_table *table, uint8_t mean, float factor);
 
 /* ---- those of a picture's bytes ---- */
 
-/* ImageOps.autocontrast without cutoff. */
+/* Make the table of ImageOps.autocontrast without cutoff. */
 void pstk__colour_table_autocontrast(struct pstk__colour_table *table,
                                      const struct pstk__colour_range *range);
-/* ImageOps.equalize. */
+/* Make the table of ImageOps.equalize. */
 void pstk__colour_table_equalize(struct pstk__colour_table *table,
                                  const struct pstk__colour_histogram *histogram);
 

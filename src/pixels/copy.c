@@ -38,7 +38,7 @@ void pstk__copy_flip_vertical(const struct pstk__picture *out, const struct pstk
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-/* Rows of the output are columns of the input: from the last column, or the columns bottom up. */
+/* Make output rows of input columns: from the last column, or from columns bottom up. */
 static void quarter_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, int clockwise)
 {
@@ -84,7 +84,7 @@ static struct side side_of(int64_t in, int64_t out, int64_t begin)
     return (struct side){(uint32_t)from, (uint32_t)n, (uint32_t)pad};
 }
 
-/* The input of an output. As numpy.pad, which mirrors again and again. */
+/* Return the input of an output, as numpy.pad does, which mirrors again and again. */
 static uint32_t source_of(const struct side *side, uint32_t output, uint32_t mode)
 {
     const int64_t i = (int64_t)output - side->pad, n = side->n;
@@ -97,7 +97,7 @@ static uint32_t source_of(const struct side *side, uint32_t output, uint32_t mod
     return side->from + (uint32_t)(place < n ? place : 2 * n - 1 - once - place);
 }
 
-#define COLUMNS 64u /* of a side, which are padded at a time */
+#define COLUMNS 64u /* columns of a side that are padded at a time */
 
 /* Columns [begin, begin + n) of the output, and the input of each. */
 struct columns {
@@ -123,7 +123,7 @@ static void copy_columns(uint8_t *out, const uint8_t *in, const struct columns *
                             size);
 }
 
-/* A pad whose pixels are all those of the input. Few columns are padded in one pass. */
+/* Pad with pixels of the input. Few columns are padded in one pass. */
 static void pad_mirrored(const struct pstk__picture *out, const struct pstk__picture *in,
                          const struct side *x, const struct side *y, uint32_t mode)
 {
@@ -145,7 +145,7 @@ static void pad_mirrored(const struct pstk__picture *out, const struct pstk__pic
     }
 }
 
-/* A pad of one colour: what lies between the inputs of two rows is filled at once. */
+/* Pad with one colour: the part between the inputs of two rows is filled at once. */
 static void pad_constant(const struct pstk__picture *out, const struct pstk__picture *in,
                          const struct side *x, const struct side *y, const uint8_t fill[4])
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy: moves pixels without a change: mirrors, quarter turns, padding, crops. `channels` may be 2
- * as well: pixels of any two bytes. `in` and `out` have the same channels, and do not overlap.
+ * copy: moves pixels without changing them: mirrors, quarter turns, padding, crops. `channels` may
+ * also be 2, for pixels of any two bytes. `in` and `out` have the same channels, and do not
+ * overlap.
  */
 #ifndef PSTK_PIXELS_COPY_H
 #define PSTK_PIXELS_COPY_H
@@ -10,7 +11,7 @@
 
 #include <penstock/ops.h>
 
-/* Of the size of `in`. */
+/* Mirror left to right; `out` has the size of `in`. */
 void pstk__copy_flip_horizontal(const struct pstk__warp_kernels *kernels,
                                 const struct pstk__picture *out, const struct pstk__picture *in);
 void pstk__copy_flip_vertical(const struct pstk__picture *out, const struct pstk__picture *in);
@@ -22,18 +23,18 @@ enum pstk__turn {
     PSTK__TURN_180,
     PSTK__TURN_270,
 };
-/* `out` has the width and the height of `in`, after 90 and 270 degrees the other way round. */
+/* Turn a picture. `out` has the width and the height of `in`, swapped after 90 and 270 degrees. */
 void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
                      const struct pstk__picture *in, uint32_t turn);
 
-/* Copy the input to (left, top) of `out`, which may be negative, and pad what is left as
- * torchvision's functional.pad of a PIL image. mode: enum pstk_pad_mode. As in torchvision, what
- * lies outside of `out` is cropped before the rest is mirrored; except with PSTK_PAD_CONSTANT some
- * of it must lie inside. */
+/* Copy the input to (left, top) of `out`, which may be negative, and pad the rest as torchvision's
+ * functional.pad does with a PIL image. mode: enum pstk_pad_mode. As in torchvision, pixels outside
+ * of `out` are cropped before the rest is mirrored; except with PSTK_PAD_CONSTANT some of the input
+ * must lie inside. */
 void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                     int32_t top, uint32_t mode, const uint8_t fill[4]);
-/* Copy the part of the input, of the size of `out`, that begins at (left, top); what is not in it
- * gets the fill. Image.crop, whose fill is 0. */
+/* Copy the part of the input that begins at (left, top) and has the size of `out`; pixels outside
+ * the input get the fill. This is Image.crop, whose fill is 0. */
 void pstk__copy_crop(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                      int32_t top, const uint8_t fill[4]);
 

@@ -18,8 +18,8 @@ INLINE void store_bytes(uint8_t *out, __m128i v, uint32_t size)
     _mm_storel_epi64((__m128i *)(void *)(out + size - 8), rest);
 }
 
-/* As many whole pixels as 16 bytes hold at a time; what a store writes past them the next one
- * overwrites. The last ones may repeat some. Reads 16 bytes from any pixel. */
+/* Reverse pixels, as many at a time as fit 16 bytes; the next store overwrites what a store writes
+ * past them. The last ones may repeat some. Reads 16 bytes from any pixel. */
 INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size, __m128i order)
 {
     const uint32_t step = 16 / size;
@@ -37,8 +37,8 @@ INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t siz
     store_bytes(end - (size_t)step * size, _mm_shuffle_epi8(v, order), step * size);
 }
 
-/* Of 32 pixels of 3 bytes, three registers, in reverse order: where the bytes of a register come
- * from in those that reverse_3 shuffles for it. */
+/* Places for 32 pixels of 3 bytes, three registers, in reverse order: for each register, the source
+ * of its bytes in the registers that reverse_3 shuffles. */
 #define NO (-1)
 static const int8_t places_3[8][32] = {
     {13, 14, 15, 10, 11, 12, 7, 8,  9, 4, 5, 6, 1, 2, 3,  NO,
@@ -71,14 +71,14 @@ INLINE __m256i halves_swapped(__m256i v)
     return _mm256_permute4x64_epi64(v, 0x4e);
 }
 
-/* The bytes of v that the i-th row of places_3 names, and 0. */
+/* Return the bytes of v that the i-th row of places_3 names, 0 elsewhere. */
 INLINE __m256i placed(__m256i v, uint32_t i)
 {
     return _mm256_shuffle_epi8(v, _mm256_loadu_si256((const __m256i *)(const void *)places_3[i]));
 }
 
-/* Reverse pixels of 3 bytes, 32 at a time, from the end. Whole registers are loaded and stored: the
- * fewer of them cross cache lines, the faster. Returns how many are left. */
+/* Reverse pixels of 3 bytes, 32 at a time, from the end. It loads and stores whole registers, so
+ * that few of them cross cache lines. Returns how many are left. */
 INLINE uint32_t reverse_3(uint8_t *out, const uint8_t *in, uint32_t n)
 {
     for (; n >= 32; n -= 32, out += 96) {
@@ -117,8 +117,8 @@ TARGET void pstk__reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint
 
 #define AT_ONCE 5u /* pixels of 3 bytes in a register */
 
-/* Five pixels of inputs, the least of them input[at], that lie within 16 bytes. Reads eight inputs.
- */
+/* Return five pixels of inputs, the least of them input[at], that lie within 16 bytes. Reads eight
+ * inputs. */
 INLINE __m128i gathered_3(const uint8_t *in, const uint32_t *input, uint32_t at)
 {
     const uint32_t least = input[at];
@@ -133,8 +133,8 @@ INLINE __m128i gathered_3(const uint8_t *in, const uint32_t *input, uint32_t at)
     return _mm_shuffle_epi8(v, _mm_add_epi8(_mm_shuffle_epi8(words, thrice), bytes));
 }
 
-/* What a store writes past its pixels the next one overwrites. Inputs that lie far apart are copied
- * one by one. */
+/* Gather pixels. The next store overwrites what a store writes past its pixels. Inputs that lie far
+ * apart are copied one by one. */
 TARGET void pstk__gather_avx2(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
                               uint32_t size)
 {
@@ -153,9 +153,9 @@ TARGET void pstk__gather_avx2(uint8_t *out, const uint8_t *in, const uint32_t *i
 
 /* ---- transposition ------------------------------------------------------------------------- */
 
-#define SIDE 8u /* pixels of a block */
+#define SIDE 8u /* pixels of a block's side */
 
-/* Pixels of 3 bytes to 4 bytes each, in both halves, and back. */
+/* Spread pixels of 3 bytes to 4 bytes each, in both halves, or the reverse. */
 INLINE __m256i spread(__m256i v)
 {
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(
@@ -204,7 +204,7 @@ INLINE void transpose_half(uint8_t *out, const uint8_t *in, const struct pstk__w
                   size, is_exact);
 }
 
-/* Transpose a block of the output. Bytes past it the next one overwrites, if the row has so many.
+/* Transpose a block of the output. The next block overwrites bytes past it, if the row has so many.
  */
 INLINE void transpose_block(const struct pstk__warp_transpose *t, uint32_t left, uint32_t top,
                             uint32_t size)
@@ -216,7 +216,8 @@ INLINE void transpose_block(const struct pstk__warp_transpose *t, uint32_t left,
         transpose_half(out + (ptrdiff_t)k * t->out_step, in + (size_t)k * size, t, size, is_exact);
 }
 
-/* The last block of a row or a column may repeat pixels of the one before it. */
+/* Transpose a picture in blocks. The last block of a row or a column may repeat pixels of the one
+ * before it. */
 INLINE void transpose_of(const struct pstk__warp_transpose *t, uint32_t size)
 {
     for (uint32_t y = 0; y < t->height; y += SIDE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pixels/filter.h"
 
-/* (-1)^k * pi^(2k + 1) / (2k + 1)!, to the nearest double. */
+/* Term k is (-1)^k * pi^(2k + 1) / (2k + 1)!, to the nearest double. */
 const double pstk__sin_terms[PSTK__N_SIN_TERMS] = {
     0x1.921fb54442d18p+1,  -0x1.4abbce625be53p+2,  0x1.466bc6775aae2p+1,  -0x1.32d2cce62bd86p-1,
     0x1.50783487ee782p-4,  -0x1.e3074fde8871fp-8,  0x1.e8f434d018d63p-12, -0x1.6fadb9f155744p-16,

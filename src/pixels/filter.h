@@ -11,7 +11,7 @@
 
 #include <penstock/penstock.h>
 
-#define PSTK__WEIGHT_BITS 22 /* of the fraction of a weight: Pillow's PRECISION_BITS */
+#define PSTK__WEIGHT_BITS 22 /* bits of the fraction of a weight: Pillow's PRECISION_BITS */
 
 /* A filter over one axis; names as in Pillow's precompute_coeffs. */
 struct pstk__filter {
@@ -36,7 +36,7 @@ uint32_t pstk__filter_is_signed(uint32_t kind);
 
 #define PSTK__PI 0x1.921fb54442d18p+1
 
-/* The terms of sin(pi x) = sum of term[k] * x^(2k + 1). For |x| <= 1/2 the sum of the missing ones
+/* The terms of sin(pi x) = sum of term[k] * x^(2k + 1). For |x| <= 1/2 the sum of the missing terms
  * is below 2^-59. */
 #define PSTK__N_SIN_TERMS 11u
 extern const double pstk__sin_terms[PSTK__N_SIN_TERMS];

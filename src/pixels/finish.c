@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finish: the tables, and the affine functions that give the same elements. */
+/* finish: computes the tables, and the affine functions that give the same elements. */
 #include "pixels/finish.h"
 
 #include "base/cast.h"
 
 /* ---- finish tables --------------------------------------------------------------------------- */
 
-/* torch multiplies by a double, rounded to the tensor's float32. */
+/* Scale as torch does, which multiplies by a double, rounded to the tensor's float32. */
 static float scaled(uint32_t x, uint32_t scale)
 {
     return scale == PSTK_SCALE_MULTIPLY ? (float)x * (float)(1.0 / 255.0) : (float)x / 255.0f;
@@ -46,7 +46,7 @@ void pstk__finish_fold(void *folded, const void *table, uint32_t dtype, uint32_t
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* The numbers that are rounded to one element. The ends belong to its neighbours. */
+/* The numbers that are rounded to one element. The two ends belong to its neighbours. */
 struct interval {
     double low, high;
 };
@@ -60,7 +60,7 @@ static double magnitude_of(uint32_t bits, uint32_t dtype)
     return dtype == PSTK_F16 ? pstk__f32_from_f16((uint16_t)bits) : v.value;
 }
 
-/* Find the interval of an element. 0 if the element or a neighbour is not finite. */
+/* Find the interval of an element. Returns 0 if the element or a neighbour is not finite. */
 static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
 {
     const uint32_t bits = element & 0x7fff, infinity = dtype == PSTK_F16 ? 0x7c00 : 0x7f80;
@@ -74,8 +74,8 @@ static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
     return 1;
 }
 
-/* 1 if the affine function stays in all intervals, although an fma rounds by up to 2^-24 of the
- * result. */
+/* Return 1 if the affine function stays in all intervals, although an fma rounds by up to 2^-24 of
+ * the result. */
 static int fits(const struct interval all[256], float scale, float offset)
 {
     for (uint32_t x = 0; x < 256; x++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish: makes a row of u8 pixels a row of an output: mirrors, normalises, casts and lays it out.
- * Each value of a channel becomes the element that a table holds for it. An affine function may
- * give the same elements faster. Pixels have 1, 3 or 4 channels. Pure.
+ * finish: converts a row of u8 pixels to a row of an output: mirrors, normalises, casts and lays it
+ * out. A table holds the element for each value of a channel. An affine function may give the same
+ * elements faster. Pixels have 1, 3 or 4 channels. Pure.
  */
 #ifndef PSTK_PIXELS_FINISH_H
 #define PSTK_PIXELS_FINISH_H
@@ -14,7 +14,7 @@
 /* An affine function that gives every element of a table: element(c, v) = fma(v, scale[c],
  * offset[c]) in float32, rounded once, then cast to nearest, ties to even. */
 struct pstk__affine {
-    uint32_t exact; /* 0: there is none, or none was found */
+    uint32_t exact; /* 1: the function gives every element; 0: there is none, or none was found */
     float scale[PSTK__MAX_CHANNELS], offset[PSTK__MAX_CHANNELS];
 };
 
@@ -23,7 +23,7 @@ struct pstk__finish {
     uint32_t channels; /* 1, 3 or 4: bytes of a pixel, elements of an output pixel */
     uint32_t dtype;    /* PSTK_U8, F16, BF16, F32 */
     uint32_t layout;   /* enum pstk_layout */
-    uint32_t flip;     /* 1: right to left */
+    uint32_t flip;     /* 1: mirrored, right to left */
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* channels x 256 elements of dtype (u8: unused) */
@@ -32,7 +32,7 @@ struct pstk__finish {
     /* result of the kernels' lookup_init for the table; NULL: finish_row computes it */
     const void *lookup;
 };
-#define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
+#define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* most bytes of a table */
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every ISA */
 
 /* The arithmetic of finishing ops: (x / 255 - mean) / deviation, by channel. */
@@ -46,12 +46,12 @@ struct pstk__normalisation {
  * nearest, ties to even. */
 void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
                                const struct pstk__normalisation *normalisation);
-/* Fill `folded` with the elements that a table holds for what `bytes`, of each channel, maps bytes
- * to. dtype has 2 or 4 bytes. */
+/* Fold `bytes`, which map each channel's bytes, into a table: an element of `folded` is the table's
+ * for the mapped byte. dtype has 2 or 4 bytes. */
 void pstk__finish_fold(void *folded, const void *table, uint32_t dtype, uint32_t channels,
                        const uint8_t (*bytes)[256]);
 
-/* Find the affine function of a table. Only 16-bit dtypes have one. Takes a fraction of a
+/* Find the affine function of a table. Only 16-bit dtypes have one. This takes a fraction of a
  * millisecond. */
 void pstk__affine_init(struct pstk__affine *affine, const void *table, uint32_t dtype,
                        uint32_t channels);

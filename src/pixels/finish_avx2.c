@@ -96,7 +96,7 @@ INLINE __m256i reversed(__m256i v)
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* How bytes become elements: they stay, or a line of them is cast to one of two dtypes. */
+/* The conversions of bytes to elements: a copy, or a line, cast to one of two dtypes. */
 enum way { COPY, LINE_F16, LINE_BF16 };
 
 static int is_line(const struct pstk__finish *finish)
@@ -134,7 +134,8 @@ TARGET void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *f)
     line_init(lookup, PACKED, f);
 }
 
-/* What all blocks of a row share. channels, size and way are constants for the compiler. */
+/* The data that all blocks of a row share. channels, size and way are constants for the compiler.
+ */
 struct row {
     const struct lookup *lookup;
     uint32_t channels;
@@ -144,7 +145,7 @@ struct row {
     uint32_t apart; /* 1: elements of a channel are adjacent */
 };
 
-/* 32 values of a row, from value 8 k on: of channel c, in a register; with PACKED, in memory. */
+/* 32 values of a row, from value 8 k on: one channel's in a register, or PACKED ones in memory. */
 struct values {
     const struct row *row;
     uint32_t c;
@@ -170,7 +171,8 @@ INLINE __m256 on_line(const struct values *v, uint32_t j)
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(eight(v, j)), l->scale[v->c][k], l->offset[v->c][k]);
 }
 
-/* No value of a line is a tie between two elements: so add half an element and truncate. */
+/* Convert to bf16. No value of a line is a tie between two elements, so adding half an element and
+ * truncating rounds correctly. */
 INLINE __m256i bf16_of(__m256 v)
 {
     const __m256i half = _mm256_set1_epi32(0x8000);
@@ -281,7 +283,8 @@ INLINE void finish_sized(uint8_t *out, const uint8_t *pixels, const struct pstk_
     const uint32_t channels = row.channels, size = row.size, width = f->width;
     const uint64_t step = size * (row.apart ? 1 : channels), plane = f->plane * size;
     const uint64_t block_size = channels * BLOCK, ahead = row.flip ? -block_size : block_size;
-    uint64_t at = row.flip ? (uint64_t)channels * width - block_size : 0; /* of a whole block */
+    uint64_t at =
+        row.flip ? (uint64_t)channels * width - block_size : 0; /* offset of a whole block */
     for (uint32_t left = width, n; left > 0; left -= n, at += ahead, out += BLOCK * step) {
         uint8_t own[PSTK__MAX_CHANNELS * BLOCK], block[sizeof own * sizeof(uint16_t)];
         const uint8_t *from = own;
@@ -332,7 +335,8 @@ INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__fini
         finish_sized(out, pixels, f, row_as(row, 2, LINE_BF16));
 }
 
-/* A function for each number of channels, so that the compiler keeps its values in registers. */
+/* Attributes of one function for each number of channels, so that the compiler keeps its values in
+ * registers. */
 #define APART TARGET static __attribute__((noinline))
 
 APART void finish_row_1(void *out, const uint8_t *pixels, const struct pstk__finish *f)
@@ -350,8 +354,8 @@ APART void finish_row_4(void *out, const uint8_t *pixels, const struct pstk__fin
     finish_row(out, pixels, f, 4);
 }
 
-/* Mirror RGB, five pixels at a time, from the first, which were stored longest ago. Each store's
- * first byte is the next one's last; the last pixels go by themselves. */
+/* Mirror RGB, five pixels at a time, beginning with the first, which were stored longest ago. Each
+ * store's first byte is the next one's last; the last pixels are stored one by one. */
 TARGET static void mirror_3(uint8_t *out, const uint8_t *pixels, uint32_t width)
 {
     const __m128i back = _mm_setr_epi8(-1, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2);

@@ -10,13 +10,13 @@
 
 /* ---- look-ups ------------------------------------------------------------------------------ */
 
-/* 1 when each channel goes to a plane; the pixels of one channel are a plane. */
+/* Return 1 when each channel goes to a plane; the pixels of one channel are a plane. */
 INLINE int is_apart(const struct pstk__finish *f)
 {
     return f->layout == PSTK_NCHW || f->channels == 1;
 }
 
-/* 1 when a row is finished by its table's line. */
+/* Return 1 when a row is finished by its table's line. */
 INLINE int has_line(const struct pstk__finish *f)
 {
     return f->affine && f->affine->exact && (is_apart(f) || !f->flip);
@@ -54,8 +54,8 @@ static const uint8_t fourth[256] = {ROW_64(FOURTH, 0), ROW_64(FOURTH, 64), ROW_6
  * channels * k + c is byte k of channel c. */
 struct split {
     __m512i from[PSTK__MAX_CHANNELS];
-    __mmask64 in[PSTK__MAX_CHANNELS][PSTK__MAX_CHANNELS]; /* of a channel: which bytes come from
-                                                             which register */
+    __mmask64 in[PSTK__MAX_CHANNELS][PSTK__MAX_CHANNELS]; /* for each channel: its bytes in each
+                                                             register */
 };
 
 INLINE struct split split_of(uint32_t n_pixels, uint32_t flip, uint32_t channels)
@@ -244,7 +244,8 @@ INLINE __m256i elements_16(__m512i values, __m512 scale, __m512 offset, int is_b
     const __m512 v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(values), scale, offset);
     if (!is_bf16)
         return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    /* No value of a line is a tie between two elements: so add half an element and truncate. */
+    /* No value of a line is a tie between two elements, so adding half an element and truncating
+     * rounds correctly. */
     const __m512i up = _mm512_add_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(0x8000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
 }
@@ -311,7 +312,8 @@ INLINE void finish_packed(uint16_t *out, const uint8_t *pixels, const struct pst
 
 /* ---- gathers ------------------------------------------------------------------------------- */
 
-/* Finish a row to packed float32 pixels, not flipped. Packing planes of four bytes takes longer. */
+/* Finish a row to packed float32 pixels, not flipped. Packing planes of four bytes would take
+ * longer. */
 INLINE void gather_packed(uint32_t *out, const uint8_t *pixels, const struct pstk__finish *f,
                           uint32_t channels)
 {
@@ -381,7 +383,8 @@ INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__fini
         finish_by_table(out, pixels, f, channels);
 }
 
-/* A function for each number of channels, so that the compiler keeps its values in registers. */
+/* Attributes of one function for each number of channels, so that the compiler keeps its values in
+ * registers. */
 #define APART TARGET static __attribute__((noinline))
 
 APART void finish_row_1(void *out, const uint8_t *pixels, const struct pstk__finish *f)

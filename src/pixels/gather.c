@@ -5,8 +5,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Copy pixels of `size` bytes: `copied` bytes of each but the last, whose bytes past the pixel the
- * next one overwrites. */
+/* Copy pixels of `size` bytes. Each except the last is copied with `copied` bytes; the next pixel
+ * overwrites the bytes past it. */
 INLINE void gather_by(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
                       uint32_t size, uint32_t copied)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hue_avx2: the shift of hues, 8 pixels at a time, in float. colour_c.c computes in double and in
+ * hue_avx2: shifts hues, 8 pixels at a time, in float. colour_c.c computes in double and in
  * integers; the results are the same for all colours, which tests/pixels/test_colour.c compares.
  */
 #if defined(__x86_64__)
@@ -23,9 +23,9 @@ INLINE __m256 choose_float(__m256 no, __m256 yes, __m256i mask)
 }
 
 /*
- * The hue in sixths of a turn, from -1 to 5: an odd number, plus or minus the part of `reach` by
- * which the middle colour is below the greatest. Of the three parts that colour_c.c adds, one is 0
- * and one is 1. With a reach of 0 this is not a number.
+ * Return the hue in sixths of a turn, from -1 to 5: an odd number, plus or minus the part of
+ * `reach` by which the middle colour is below the greatest. Of the three parts that colour_c.c
+ * adds, one is 0 and one is 1. With a reach of 0 this is not a number.
  */
 INLINE __m256 sixths_of(const struct eight *rgb, __m256i least, __m256i most)
 {
@@ -62,7 +62,7 @@ INLINE struct eight hsv_from_rgb(const struct eight *rgb)
     return hsv;
 }
 
-/* value * (1 - part / whole), to the nearest. */
+/* Return value * (1 - part / whole), rounded to nearest. */
 INLINE __m256i lessened(__m256i value, __m256i part, float whole)
 {
     const __m256 of = _mm256_cvtepi32_ps(value);
@@ -70,7 +70,7 @@ INLINE __m256i lessened(__m256i value, __m256i part, float whole)
     return _mm256_cvttps_epi32(_mm256_fnmadd_ps(of, less, _mm256_add_ps(of, _mm256_set1_ps(0.5f))));
 }
 
-/* All bits set where the side, 0 to 6, is one of three. */
+/* Set all bits of lanes whose side, 0 to 6, is one of three. */
 INLINE __m256i is_side(__m256i side, uint32_t a, uint32_t b, uint32_t c)
 {
     int32_t masks[8] = {0};
@@ -78,8 +78,8 @@ INLINE __m256i is_side(__m256i side, uint32_t a, uint32_t b, uint32_t c)
     return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)masks), side);
 }
 
-/* As rgb_from_hsv of colour_c.c: one colour is v, one p, and the one between them q on odd sides,
- * t on even ones. Side 6 is side 0. */
+/* Convert as rgb_from_hsv of colour_c.c does: one colour is v, one p, and the one between them q on
+ * odd sides, t on even ones. Side 6 is side 0. */
 INLINE struct eight rgb_from_hsv(const struct eight *hsv)
 {
     const __m256i full = _mm256_set1_epi32(255), v = hsv->of[2];
@@ -98,7 +98,7 @@ INLINE struct eight rgb_from_hsv(const struct eight *hsv)
     }};
 }
 
-/* Grays do not change: their saturation is 0. */
+/* Shift the hue. Grays do not change: their saturation is 0. */
 INLINE struct eight shifted(const struct eight *rgb, __m256i shift)
 {
     struct eight hsv = hsv_from_rgb(rgb);

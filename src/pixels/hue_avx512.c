@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hue_avx512: the shift of hues, 16 pixels at a time, in float. colour_c.c computes in double and
- * in integers; the results are the same for all colours, which tests/pixels/test_colour.c
- * compares.
+ * hue_avx512: shifts hues, 16 pixels at a time, in float. colour_c.c computes in double and in
+ * integers; the results are the same for all colours, which tests/pixels/test_colour.c compares.
  */
 #if defined(__x86_64__)
 
@@ -19,9 +18,9 @@ INLINE __m512 float_of(__m512i v)
 }
 
 /*
- * The hue in sixths of a turn, from -1 to 5: an odd number, plus or minus the part of `reach` by
- * which the middle colour is below the greatest. Of the three parts that colour_c.c adds, one is 0
- * and one is 1. With a reach of 0 this is not a number.
+ * Return the hue in sixths of a turn, from -1 to 5: an odd number, plus or minus the part of
+ * `reach` by which the middle colour is below the greatest. Of the three parts that colour_c.c
+ * adds, one is 0 and one is 1. With a reach of 0 this is not a number.
  */
 INLINE __m512 sixths_of(const struct sixteen *rgb, __m512i least, __m512i most)
 {
@@ -58,7 +57,7 @@ INLINE struct sixteen hsv_from_rgb(const struct sixteen *rgb)
                              _mm512_cvttps_epi32(_mm512_mul_ps(saturation, full)), most}};
 }
 
-/* value * (1 - part / whole), to the nearest. */
+/* Return value * (1 - part / whole), rounded to nearest. */
 INLINE __m512i lessened(__m512i value, __m512i part, float whole)
 {
     const __m512 of = float_of(value);
@@ -66,7 +65,7 @@ INLINE __m512i lessened(__m512i value, __m512i part, float whole)
     return _mm512_cvttps_epi32(_mm512_fnmadd_ps(of, less, _mm512_add_ps(of, _mm512_set1_ps(0.5f))));
 }
 
-/* `between`, but v and p on the sides of these bits. */
+/* Return `between`, replaced by v and p on the sides of these bits. */
 INLINE __m512i by_side(__m512i between, const __m512i v_p[2], __m512i side_bit, const int bits[2])
 {
     const __mmask16 is_v = _mm512_test_epi32_mask(side_bit, _mm512_set1_epi32(bits[0]));
@@ -76,8 +75,8 @@ INLINE __m512i by_side(__m512i between, const __m512i v_p[2], __m512i side_bit, 
 
 #define SIDES(a, b, c) (1 << (a) | 1 << (b) | 1 << (c))
 
-/* As rgb_from_hsv of colour_c.c: one colour is v, one p, and the one between them q on odd sides,
- * t on even ones. Side 6 is side 0. */
+/* Convert as rgb_from_hsv of colour_c.c does: one colour is v, one p, and the one between them q on
+ * odd sides, t on even ones. Side 6 is side 0. */
 INLINE struct sixteen rgb_from_hsv(const struct sixteen *hsv)
 {
     const __m512i full = _mm512_set1_epi32(255), one = _mm512_set1_epi32(1), v = hsv->of[2];
@@ -97,7 +96,8 @@ INLINE struct sixteen rgb_from_hsv(const struct sixteen *hsv)
                              by_side(between, v_p, bit, bits[2])}};
 }
 
-/* Pixels of a dword each, whose upper byte is 0. Grays do not change: their saturation is 0. */
+/* Shift the hue of pixels that are a dword each, whose upper byte is 0. Grays do not change: their
+ * saturation is 0. */
 INLINE __m512i shifted(__m512i pixels, __m512i shift)
 {
     const __m512i byte = _mm512_set1_epi32(255);

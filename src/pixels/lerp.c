@@ -3,7 +3,8 @@
 
 #include <penstock/machine.h>
 
-/* Memory is the limit already for 256-bit registers: AVX-512 has no kernel of its own. */
+/* Blend by the kernel of an ISA. Memory limits 256-bit registers already, so AVX-512 has no kernel
+ * of its own. */
 void pstk__blend(const struct pstk__blend *blend, uint32_t kernels)
 {
 #if defined(__x86_64__)

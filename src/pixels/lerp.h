@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blend: the kernels of MixUp. Each ISA has one; blend.c chooses. The plain C kernel is the
- * reference for the other. Pure.
+ * lerp: the kernels of MixUp. Each ISA has one; lerp.c chooses. The plain C kernel is the reference
+ * for the other. Pure.
  */
 #ifndef PSTK_PIXELS_LERP_H
 #define PSTK_PIXELS_LERP_H
 
 #include <penstock/types.h>
 
-/* `n` elements of `to` become to * keep + from * take; each product and the sum is rounded to the
- * dtype: f16, bf16 or f32. from: other memory, or `to` itself. */
+/* The arguments of a blend: `n` elements of `to` become to * keep + from * take; each product and
+ * the sum is rounded to the dtype: f16, bf16 or f32. from: other memory, or `to` itself. */
 struct pstk__blend {
     void *to;
     const void *from;
@@ -20,9 +20,9 @@ struct pstk__blend {
 
 void pstk__blend(const struct pstk__blend *blend, uint32_t kernels);
 
-void pstk__blend_c(const struct pstk__blend *blend); /* blend_c.c */
+void pstk__blend_c(const struct pstk__blend *blend); /* lerp_c.c */
 #if defined(__x86_64__)
-void pstk__blend_avx2(const struct pstk__blend *blend); /* blend_avx2.c */
+void pstk__blend_avx2(const struct pstk__blend *blend); /* lerp_avx2.c */
 #endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blend_avx2: eight elements at a time; those that are left by the plain C kernel. */
+/* lerp_avx2: eight elements at a time; the plain C kernel does the rest. */
 #if defined(__x86_64__)
 
 #include "pixels/lerp.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * picture: a whole image in memory, the data that the functions of this folder work on. Operations
- * that need more than one row at a time (a histogram, a blur, a rotation) work on pictures.
+ * picture: a whole image in memory, which the functions of this folder work on. Operations that
+ * need more than one row at a time (a histogram, a blur, a rotation) work on pictures.
  *
  * All functions of this folder are pure: they allocate nothing, draw no random numbers, and give
  * the same bytes with every ISA of their kernels (enum pstk_kernels). Plain C is the reference.
@@ -21,13 +21,13 @@ struct pstk__picture {
     uint32_t channels;      /* 1, 3 or 4 */
 };
 
-/* Bytes of the pixels. */
+/* Return the bytes of the pixels. */
 static inline uint64_t pstk__picture_size(const struct pstk__picture *picture)
 {
     return (uint64_t)picture->width * picture->height * picture->channels;
 }
 
-/* Bytes that a picture of n_pixels takes in memory, at most. */
+/* Return the most bytes that a picture of n_pixels takes in memory. */
 static inline uint64_t pstk__picture_room(uint64_t n_pixels, uint32_t channels)
 {
     return (n_pixels * channels + PSTK__PICTURE_PAD + 63) & ~(uint64_t)63;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resize: a resize in progress, its memory, and the list of the kernels. */
+/* resize: runs a resize, bounds its memory, and lists the kernels. */
 #include "pixels/resize.h"
 
 #include "base/kernels.h"
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #define MAX_DECODED_ROWS 16u /* most rows that a decoder passes at a time, warm */
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* as the arena rounds sizes */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* rounds sizes as the arena does */
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
 /*
- * No output has more taps than this. An interval of length 2 * support holds at most ceil(2 *
+ * Return a bound on the taps of an output. An interval of length 2 * support holds at most ceil(2 *
  * support) inputs, and rounding of its ends may add one; 2 * support = the filter's length * max(1,
  * in / out). The bound never falls with more inputs or fewer outputs.
  */
@@ -33,8 +33,8 @@ static uint64_t weights_size(uint32_t n_rows, uint32_t n_out)
 
 /*
  * Fill in the inputs that Pillow's ImagingScaleAffine (Geometry.c) copies. It adds the scale up, so
- * that its rounding depends on all outputs before first_out. Returns 1, the rows of weights that
- * an output of one tap has.
+ * its rounding depends on all outputs before first_out. Returns 1, the rows of weights that an
+ * output of one tap has.
  */
 static uint32_t copies_init(struct pstk__axis *axis, const struct pstk__axis_config *c)
 {
@@ -89,8 +89,8 @@ int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
     return 0;
 }
 
-/* 1 when every output is a copy of one input: one tap each, as many inputs as outputs. The inputs
- * of a resize to another size either never skip one or never repeat one. */
+/* Return 1 when every output is a copy of one input: one tap each, as many inputs as outputs. The
+ * inputs of a resize to another size either never skip one or never repeat one. */
 static uint32_t is_identity(const struct pstk__axis *axis)
 {
     return axis->n_taps == 1 && axis->end - axis->begin == axis->n_out;
@@ -117,7 +117,7 @@ static uint64_t slot_size(const struct pstk__pixel_kernels *k, uint32_t width, u
     return ALIGN(((uint64_t)channels * width + PSTK__SLOT_PAD) * k->slot_unit);
 }
 
-/* Return the rows of `held`: those that wait for the rest of a slot, or, premultiplied, a whole
+/* Return the rows of `held`: rows that wait for the rest of a slot, or, premultiplied, a whole
  * slot. */
 static uint32_t held_count(const struct pstk__pixel_kernels *k, uint32_t channels)
 {
@@ -173,15 +173,15 @@ static int ring_init(struct pstk__resize *resize, struct pstk__arena *arena)
 
 /* ---- resize --------------------------------------------------------------------------------- */
 
-/* 1 when the vertical pass writes finished rows: u8 pixels from left to right. */
+/* Return 1 when the vertical pass writes finished rows: u8 pixels from left to right. */
 static uint32_t is_direct(const struct pstk__finish *finish)
 {
     return finish->dtype == PSTK_U8 && (finish->layout == PSTK_NHWC || finish->channels == 1) &&
            !finish->flip;
 }
 
-/* 1 when the passes change no row. For RGBA only if the whole image has its size already, as in
- * Pillow: multiplying by alpha and dividing by it again is not exact. */
+/* Return 1 when the passes change no row. RGBA also needs the whole image to have its size already,
+ * as in Pillow: multiplying by alpha and dividing by it again is not exact. */
 static uint32_t is_unchanged(const struct pstk__resize *resize, const struct pstk__resize_config *c)
 {
     if (c->channels == 4)
@@ -325,7 +325,7 @@ static void hold(struct pstk__resize *resize, const uint8_t *row)
         memcpy(to, row, row_size(resize));
 }
 
-/* Take as many of the next n rows as complete a slot with those held; return how many. Rows of an
+/* Take as many of the next n rows as complete a slot with those held. Returns how many. Rows of an
  * incomplete slot are held, unless they are the last. Premultiplied rows are always held. */
 static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride,
                         uint32_t n)
@@ -360,8 +360,8 @@ static void rows_ahead(const struct pstk__resize *resize, const uint8_t *pixels,
 }
 
 /*
- * Copy the one input of each output, all of its channels at once. Of 3 channels, 4 bytes are moved
- * where the row has a byte after the pixel, on either side. Inlined with a constant.
+ * Copy the one input of each output, all of its channels at once. For 3 channels, 4 bytes are moved
+ * when the row has a byte after the pixel, on either side. Inlined with a constant.
  */
 static inline void copy_pixels(uint8_t *restrict out, const uint8_t *restrict in,
                                const struct pstk__axis *x, uint32_t channels)
@@ -423,7 +423,7 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-/* From worst to best; also those that this CPU does not run. */
+/* The kernels from worst to best, including those that this CPU does not run. */
 static const void *const entries[] = {
     &pstk__pixel_c,
 #if defined(__x86_64__)
@@ -441,7 +441,7 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t isa)
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds)
 {
     const uint32_t given = bounds->filters ? bounds->filters : 1u << PSTK_FILTER_BILINEAR;
-    const uint32_t filters = given | 1u << PSTK_FILTER_NEAREST; /* of masks that follow */
+    const uint32_t filters = given | 1u << PSTK_FILTER_NEAREST; /* for masks */
     uint64_t most = 0;
     for (uint32_t kind = PSTK_FILTER_NEAREST; kind <= PSTK_FILTER_LANCZOS; kind++)
         for (uint32_t i = 0; i < N_ENTRIES && filters >> kind & 1; i++) {

@@ -20,7 +20,7 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t isa);
 struct pstk__axis_config {
     uint32_t filter;           /* enum pstk_filter; not RANDOM */
     uint32_t in, out;          /* pixels before and after */
-    uint32_t first_out, n_out; /* outputs [first_out, first_out + n_out) are wanted */
+    uint32_t first_out, n_out; /* wanted outputs are [first_out, first_out + n_out) */
 };
 /* Compute the weights of an axis; the kernels' passes take its filter. 0 or ENOMEM. */
 int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
@@ -29,7 +29,7 @@ int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
 /* A resize in progress. The caller passes rows in; finished rows appear in `out`. All memory comes
  * from an arena. */
 struct pstk__resize {
-    const struct pstk__pixel_kernels *kernels; /* for alpha and finish */
+    const struct pstk__pixel_kernels *kernels; /* kernels for alpha and finish */
     const struct pstk__pixel_kernels *passes;
     struct pstk__axis x, y;
     uint32_t identity;   /* 1: rows only go through finish_row; members from `row` on are unset */
@@ -45,12 +45,12 @@ struct pstk__resize {
     int64_t out_stride;    /* bytes from one output row to the next */
     uint8_t *row;          /* one u8 output row */
     void *across;          /* x as the kernels packed it */
-    uint32_t n_ring;       /* slots kept; the taps of one output lie within so many */
+    uint32_t n_ring;       /* slots kept; the taps of one output lie within this many */
     uint8_t **ring;        /* n_ring slots */
-    const uint8_t **slots; /* room for n_ring pointers: struct pstk__column */
-    int32_t *scratch;      /* of struct pstk__column */
-    /* Input rows, held_stride bytes apart: slot_rows - 1 that wait; with has_alpha all slot_rows of
-     * a slot, premultiplied. */
+    const uint8_t **slots; /* room for n_ring pointers, for struct pstk__column */
+    int32_t *scratch;      /* scratch for struct pstk__column */
+    /* Input rows, held_stride bytes apart: up to slot_rows - 1 that wait for the rest of their
+     * slot; with has_alpha all slot_rows of a slot, premultiplied. */
     uint8_t *held;
     uint64_t held_stride;
 };
@@ -59,10 +59,10 @@ struct pstk__resize {
  * it. pstk__resize_rows then expects rows [y.begin, y.end), each of pixels [x.begin, x.end). 0 or
  * ENOMEM. */
 struct pstk__resize_config {
-    uint32_t channels; /* 1, 3 or 4, of input and output; finish.channels is the same */
+    uint32_t channels; /* 1, 3 or 4, for input and output; finish.channels is the same */
     uint32_t filter;   /* enum pstk_filter; not RANDOM */
     uint32_t in_width, in_height, out_width, out_height;
-    struct pstk__box crop; /* of the output */
+    struct pstk__box crop; /* rectangle of the output */
     struct pstk__finish finish;
     void *out;
     int64_t out_stride; /* bytes from one output row to the next; negative: upwards */
@@ -76,7 +76,7 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 /* Bounds of all resizes of an output: no image is larger than max_in, none is resized to less than
  * min_out, no crop rectangle is larger than max_crop. */
 struct pstk__resize_bounds {
-    uint32_t channels; /* of every image */
+    uint32_t channels; /* channels of every image */
     uint32_t filters;  /* pstk__filter_set of those in use; 0: BILINEAR */
     uint32_t max_in_width, max_in_height;
     uint32_t min_out_width, min_out_height;

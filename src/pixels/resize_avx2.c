@@ -66,24 +66,24 @@ INLINE __m256i clipped(__m256i v)
 
 /*
  * A *half* is four bytes of the output row, one in each dword lane; two halves are a *group*, which
- * fills a register. Its taps come in *blocks* of one or two pairs. Those of a half must lie within
- * 16 bytes of the input row. Where they do not, the axis is packed as *long*: output by output, in
+ * fills a register. Its taps come in *blocks* of one or two pairs. The taps of a half must lie
+ * within 16 bytes of the input row. Otherwise the axis is packed as *long*: output by output, in
  * quads of taps, or in octets for one channel. `channels` is x->channels, as a constant for the
  * compiler.
  */
-#define MAX_PAIRS 8u /* of a half */
+#define MAX_PAIRS 8u /* pairs of a half */
 
 struct pair {
     __m128i index[2];        /* [half]: spreads bytes of the 16 to words */
-    __m128i low[2], high[2]; /* parts of the weights */
+    __m128i low[2], high[2]; /* low and high parts of the weights */
 };
 
 struct quad {
-    int32_t low[2], high[2]; /* of taps 0 and 1, 2 and 3 */
+    int32_t low[2], high[2]; /* weights of taps 0 and 1, 2 and 3 */
 };
 
 struct octet {
-    int32_t low[4], high[4]; /* of taps 0 and 1, 2 and 3, ... */
+    int32_t low[4], high[4]; /* weights of taps 0 and 1, 2 and 3, ... */
 };
 
 struct across {
@@ -108,7 +108,7 @@ static uint32_t groups_of(uint32_t n_out, uint32_t channels)
     return (n_out * channels + LANES - 1) / LANES;
 }
 
-/* Return the pairs of a block: two where 16 bytes may hold them. With one channel, four outputs
+/* Return the pairs of a block: two when 16 bytes may hold them. With one channel, four outputs
  * begin within 12 bytes at scales up to 4. With three channels and more than four taps, the next
  * output begins too far away. */
 static uint32_t pairs_of_block(uint32_t n_taps, uint32_t channels)
@@ -147,7 +147,8 @@ INLINE uint32_t min_of(__m128i v)
 
 /* The outputs and channels of a half's lanes. */
 struct half {
-    uint32_t output[4]; /* of each lane; 3 channels: [0] where is_next is 0, [1] where it is set */
+    uint32_t output[4]; /* output of each lane; 3 channels: [0] where is_next is 0, [1] where it is
+                           set */
     __m128i is_next;    /* 3 channels */
     __m128i channel;
 };
@@ -190,10 +191,10 @@ INLINE __m128i times(__m128i v, uint32_t channels)
 }
 
 /*
- * Fill in block t of half k, counted over all groups. 0 when 16 bytes do not hold it. They do hold
- * it when no output has more than four taps. Then the next output begins at most two inputs later:
- * 3 * (2 + 4) bytes from the first tap of one to the last of the other, less two, because a half
- * has four of their six bytes.
+ * Fill in block t of half k, counted over all groups. Returns 0 when 16 bytes do not hold it. They
+ * do hold it when no output has more than four taps. Then the next output begins at most two inputs
+ * later: 3 * (2 + 4) bytes from the first tap of one to the last of the other, less two, because a
+ * half has four of their six bytes.
  */
 INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels)
 {
@@ -206,7 +207,7 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
         times(_mm_add_epi32(first, _mm_set1_epi32((int)(tap - a->begin))), channels), h.channel);
     const uint32_t least = channels == 3 ? min_of(from) : (uint32_t)_mm_cvtsi128_si32(from);
     const uint32_t place = min_u32(least, x->row_size - 16);
-    /* Taps in this block; an output may have none. */
+    /* The number of taps in this block; an output may have none. */
     const __m128i in = _mm_min_epi32(_mm_sub_epi32(n, _mm_set1_epi32((int)tap)),
                                      _mm_set1_epi32((int)(2 * x->n_pairs)));
     const __m128i has = _mm_cmpgt_epi32(in, _mm_setzero_si128());
@@ -214,7 +215,7 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
     const __m128i past = _mm_cmpgt_epi32(last, _mm_set1_epi32((int)place + 15));
     if (_mm_movemask_epi8(_mm_and_si128(has, past)))
         return 0;
-    /* Words of the taps' bytes; those of taps without weight may be anything. */
+    /* Indices of the taps' bytes, as words; bytes of taps without weight may be anything. */
     __m128i bytes = _mm_sub_epi32(from, _mm_set1_epi32((int)place));
     bytes = _mm_add_epi32(_mm_or_si128(bytes, _mm_slli_epi32(bytes, 16)),
                           _mm_set1_epi32((int)(0x80008000u + (channels << 16))));
@@ -241,7 +242,7 @@ INLINE int halves_init(struct across *x, uint32_t n, uint32_t channels)
     return 1;
 }
 
-/* Fill in all halves. 0: the axis must be packed as long. */
+/* Fill in all halves. Returns 0 when the axis must be packed as long. */
 TARGET static int groups_init(struct across *x)
 {
     const uint32_t n_taps = x->axis->n_taps, n_groups = groups_of(x->axis->n_out, x->channels);
@@ -360,7 +361,8 @@ INLINE __m256i joined_rows(__m256i v0, __m256i v1, int is_signed)
     return _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), turns);
 }
 
-/* `is_signed` is that of the axis, as a constant for the compiler; also in the functions below. */
+/* Resize rows in groups. `is_signed` is the axis's, as a constant for the compiler; also in the
+ * functions below. */
 INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
                            uint32_t n_pairs, uint32_t n_blocks, int is_signed)
 {
@@ -510,7 +512,7 @@ static void rows_wide(uint8_t *slot, const uint8_t *const *rows, const struct ac
         rows_positive(slot, rows, x);
 }
 
-/* Rows of less than 16 bytes, which a load would overrun. */
+/* Resize rows of less than 16 bytes, which a load would overrun. */
 static void rows_short(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
 {
     uint8_t copies[2][16] = {{0}, {0}};
@@ -540,12 +542,12 @@ static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *a
  */
 struct pairs {
     const uint8_t *slots[2];
-    const uint8_t *last;     /* first words of pair 0; NULL: they are in slots[0], too */
+    const uint8_t *last;     /* first words of pair 0; NULL: these are in slots[0], too */
     int32_t low[2], high[2]; /* weights */
 };
 
-/* Of four taps the sums by low fit a dword for low < 2^15, too, which takes fewer steps to split
- * off: this runs for each output row. */
+/* Prepare the pairs. For four taps the sums by low fit a dword even for low < 2^15, which takes
+ * fewer steps to split off; this runs for each output row. */
 static struct pairs pairs_of(const struct pstk__column *column)
 {
     uint32_t w[6] = {0};
@@ -571,7 +573,7 @@ INLINE __m256i load_8(const uint8_t *slot, size_t i)
     return _mm256_load_si256((const __m256i *)(slot + 4 * i));
 }
 
-/* Narrow four registers of words to 32 bytes, and clip them; a and b are two each, packed. */
+/* Narrow four registers of words to 32 clipped bytes; a and b hold two registers each, packed. */
 INLINE __m256i narrow_32(__m256i a, __m256i b)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);

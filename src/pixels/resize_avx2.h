@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* avx2: helpers for files with 256-bit kernels. */
+/* resize_avx2: helpers for files with 256-bit kernels. */
 #ifndef PSTK_PIXELS_RESIZE_AVX2_H
 #define PSTK_PIXELS_RESIZE_AVX2_H
 

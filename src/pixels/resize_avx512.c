@@ -16,11 +16,11 @@
 #define HALF (1 << (PRECISION - 1))
 #define SLOT_ROWS 4u
 #define LANES 16u         /* row bytes that a register of dwords holds */
-#define DIGITS_0 0x808080 /* bytes of (w + DIGITS_0) ^ DIGITS_0 are the signed digits of w */
+#define DIGITS_0 0x808080 /* the bytes of (w + DIGITS_0) ^ DIGITS_0 are the signed digits of w */
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-/* The triangle at input x of eight outputs, in the same steps as in resize_c.c. */
+/* Return the triangle at input x of eight outputs, in the same steps as in resize_c.c. */
 INLINE __m512d triangle(__m512d x, __m512d center, __m512d filterscale)
 {
     const __m512d one = _mm512_set1_pd(1.0);
@@ -92,8 +92,8 @@ struct across {
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups, n_blocks;
-    uint32_t n_pieces; /* of every block; 0: the axis is packed as chunks */
-    uint32_t n_chunks; /* of an output; 16 taps each */
+    uint32_t n_pieces; /* pieces of every block; 0: the axis is packed as chunks */
+    uint32_t n_chunks; /* chunks of an output, with 16 taps each */
     __m512i *index;    /* for each piece of each block of each group */
     __m512i *digits;   /* 3 for each block of each group */
     struct piece_location *locations;
@@ -120,12 +120,13 @@ static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
 /* The outputs of a group, and the output and channel of each lane. */
 struct group {
     uint32_t first, n; /* outputs [first, first + n), n <= 16 */
-    __m512i output;    /* of each lane, counted from first */
+    __m512i output;    /* output of each lane, counted from first */
     __m512i channel;
     __mmask16 lanes; /* lanes that are in the row */
 };
 
-/* `channels` is x->channels, as a constant for the compiler; also in the functions below. */
+/* Find the outputs of a group. `channels` is x->channels, as a constant for the compiler; also in
+ * the functions below. */
 INLINE struct group group_of(const struct across *x, uint32_t g, uint32_t channels)
 {
     const uint32_t n_out = x->axis->n_out, begin = g * LANES, lead = begin % channels;
@@ -137,7 +138,7 @@ INLINE struct group group_of(const struct across *x, uint32_t g, uint32_t channe
     if (channels == 1) {
         group.output = byte;
         group.channel = _mm512_setzero_si512();
-    } else if (channels == 3) { /* exact / 3 for numbers below 18 */
+    } else if (channels == 3) { /* this division by 3 is exact for numbers below 18 */
         const __m512i third = _mm512_srli_epi32(_mm512_mullo_epi32(byte, _mm512_set1_epi32(11)), 5);
         const __m512i thrice = _mm512_add_epi32(third, _mm512_slli_epi32(third, 1));
         group.output = third;
@@ -158,7 +159,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Return where the pieces of a block begin. At the row's end they move back into the row. */
+/* Return the offset of a block's pieces. At the row's end they move back into the row. */
 INLINE uint32_t begin_of(const struct across *x, const struct group *group, uint32_t block,
                          uint32_t channels)
 {
@@ -222,7 +223,7 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
         group->output, _mm512_maskz_loadu_epi32(outputs, a->first + group->first));
     const uint32_t begin = begin_of(x, group, t, channels);
     const uint32_t last = x->row_size > 64 ? x->row_size - 64 : 0;
-    /* Offsets of the taps' bytes from `begin`; those of taps without weight may be anything. */
+    /* Offsets of the taps' bytes from `begin`; offsets of taps without weight may be anything. */
     __m512i offset = _mm512_add_epi32(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)channels)),
                                       group->channel);
     offset = _mm512_add_epi32(offset,
@@ -305,7 +306,7 @@ TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, 
 /*
  * Join the sums of four rows to dwords with a byte of each row. The rounded byte is at bit 22 of a
  * sum. Rows 0 and 1 come shifted right by 16, with bits 30 and above 0; rows 2 and 3 come
- * unshifted, so that their bytes are at the same place of the upper half.
+ * unshifted, so that their bytes have the same position in the upper half.
  */
 INLINE __m512i four_rows(__m512i v0, __m512i v1, __m512i v2, __m512i v3)
 {
@@ -332,8 +333,8 @@ INLINE __m512i from_left(__m512i taps, __m512i d0, __m512i d1, __m512i d2)
     return _mm512_dpbusd_epi32(_mm512_slli_epi32(v, 8), taps, d0);
 }
 
-/* Resize rows of at least 64 bytes, with one block of one piece: the case of up to four taps,
- * nearly always. */
+/* Resize rows of at least 64 bytes, with one block of one piece, which holds nearly all axes of up
+ * to four taps. */
 TARGET static void rows_of_one(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
 {
     const uint8_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
@@ -524,7 +525,7 @@ INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 after, 
     return straddle ? _mm512_mask_loadu_epi8(taps, after, c->slots[1] + 4 * i) : taps;
 }
 
-/* What a column of at most four taps is computed from. */
+/* The operands from which a column of at most four taps is computed. */
 struct four {
     __m512i digits[3];
     __mmask64 after;

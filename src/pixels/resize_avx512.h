@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* avx512: helpers for files with 512-bit kernels. */
+/* resize_avx512: helpers for files with 512-bit kernels. */
 #ifndef PSTK_PIXELS_RESIZE_AVX512_H
 #define PSTK_PIXELS_RESIZE_AVX512_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_c: the two passes in plain C: the reference for the other ISAs. A compiler without CPU
- * flags makes them fast: 64-bit products carry two channels, and factors have 16 bits where the
- * compiler vectorises.
+ * resize_c: the two passes in plain C, the reference for the other ISAs. It is fast even without
+ * CPU flags: 64-bit products carry two channels, and factors have 16 bits where the compiler
+ * vectorises.
  */
 #include "pixels/alpha.h"
 #include "pixels/resize_kernels_c.h"
@@ -16,8 +16,9 @@
 
 /*
  * Return the byte of a sum of products. Sums are modulo 2^32. Without negative weights a sum is
- * below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. With them, `is_signed`, it fits 32
- * bits with a sign, and is clipped. `is_signed` is a constant for the compiler, here and below.
+ * below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. With negative ones, `is_signed`, it
+ * fits 32 bits with a sign, and is clipped. `is_signed` is a constant for the compiler, here and
+ * below.
  */
 INLINE uint8_t rounded(uint32_t sum, int is_signed)
 {
@@ -40,7 +41,7 @@ INLINE uint64_t factor(int32_t weight, int is_signed)
     return is_signed ? (uint64_t)(int64_t)weight : (uint32_t)weight;
 }
 
-/* Return the sum in the upper half. A negative one in the lower half has borrowed 1 from it. */
+/* Return the sum in the upper half. A negative sum in the lower half has borrowed 1 from it. */
 INLINE uint32_t upper(uint64_t sums, int is_signed)
 {
     return (uint32_t)(sums >> 32) + (is_signed ? (uint32_t)sums >> 31 : 0);
@@ -102,7 +103,7 @@ INLINE void pixel_fast(uint8_t *out, const uint8_t *in, const int32_t *weights, 
         pixel_of_4(out, in, weights, taps, is_signed);
 }
 
-/* Compute the same byte by byte: reads nothing past the last tap. */
+/* Compute the same pixel byte by byte: reads nothing past the last tap. */
 INLINE void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
                         uint32_t channels, int is_signed)
 {
@@ -170,7 +171,7 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
     /* Outputs with n_taps inputs and one more to read take the fast path, without branches. */
     while (n > 0 && a->end - a->first[n - 1] <= taps)
         n--;
-    /* The others come first: after the loops below no value needs a register. */
+    /* The other outputs come first: no value needs a register after the loops below. */
     for (uint32_t i = n; i < a->n_out; i++)
         pixel_exact(place(out, x, i, channels), in + (size_t)channels * (a->first[i] - a->begin),
                     x->weights + (size_t)taps * i, a->n[i], channels, is_signed);
@@ -193,7 +194,8 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
     }
 }
 
-/* A function for each number of channels, so that the compiler keeps its values in registers. */
+/* Attributes of one function for each number of channels, so that the compiler keeps its values in
+ * registers. */
 #define APART static __attribute__((noinline))
 
 APART void row_of_1(uint8_t *out, const uint8_t *in, const struct across *across)
@@ -246,7 +248,7 @@ static inline int16_t high(int32_t w)
     return (int16_t)(w >> LOW_BITS);
 }
 
-/* Sums are modulo 2^32, so the order of additions does not matter. */
+/* Compute a column. Sums are modulo 2^32, so the order of additions does not matter. */
 INLINE void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
                      uint32_t size, int is_signed)
 {
@@ -322,7 +324,7 @@ INLINE void column_of(uint8_t *out, const struct pstk__column *column, int is_si
         column_n(out, rows, weights, n, size, is_signed);
 }
 
-/* A slot is one row, so there are as many slots as taps. */
+/* Compute a column. A slot is one row, so there are as many slots as taps. */
 static void column_c(uint8_t *out, const struct pstk__column *column)
 {
     for (uint32_t k = 0; k < column->n_taps; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_avx2: the kernels with 256-bit registers. The table is in resize_avx2.c; the functions
- * below are its parts in other files. */
+/* resize_kernels_avx2: the kernels with 256-bit registers. The table is in resize_avx2.c; the
+ * functions below are its parts in other files. */
 #ifndef PSTK_PIXELS_RESIZE_KERNELS_AVX2_H
 #define PSTK_PIXELS_RESIZE_KERNELS_AVX2_H
 

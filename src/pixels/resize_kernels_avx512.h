@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_avx512: the kernels with 512-bit registers. The table is in resize_avx512.c; the
+/* resize_kernels_avx512: the kernels with 512-bit registers. The table is in resize_avx512.c; the
  * functions below are its parts in other files. */
 #ifndef PSTK_PIXELS_RESIZE_KERNELS_AVX512_H
 #define PSTK_PIXELS_RESIZE_KERNELS_AVX512_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_c: the kernels in plain C. The table is in resize_c.c; the functions below are its parts
- * in other files. */
+/* resize_kernels_c: the kernels in plain C. The table is in resize_c.c; the functions below are its
+ * parts in other files. */
 #ifndef PSTK_PIXELS_RESIZE_KERNELS_C_H
 #define PSTK_PIXELS_RESIZE_KERNELS_C_H
 

@@ -3,7 +3,7 @@
 
 #include "base/sine.h"
 
-/* 1: an exact turn, which is set. */
+/* Return 1, and set the turn, when the angle is an exact turn. */
 static int exact_turn(struct pstk__rotation *rotation, double angle, int may_swap)
 {
     if (angle != 0 && angle != 180 && !(may_swap && (angle == 90 || angle == 270)))
@@ -44,8 +44,8 @@ static double floor_of(double v)
     return toward_zero - (toward_zero > v);
 }
 
-/* Pixels from the least, rounded down, to the greatest, rounded up, of four corners. Distances that
- * no picture has become 2^31. */
+/* Return the pixels from the least, rounded down, to the greatest, rounded up, of four corners.
+ * Distances that no picture has become 2^31. */
 static uint32_t extent(const double v[4])
 {
     double least = v[0], greatest = v[0];
@@ -58,7 +58,7 @@ static uint32_t extent(const double v[4])
     return (uint32_t)length;
 }
 
-/* Make room for the whole picture, and move it to the middle of that. */
+/* Enlarge the output to the whole picture, and move the picture to its middle. */
 static void expand(struct pstk__rotation *rotation)
 {
     double *m = rotation->m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rotation: turns a picture as Pillow 12.1's Image.rotate does: by an exact turn where it can, else
- * by an affine matrix of sine and cosine, rounded to 15 decimal places. Source: Image.py.
+ * rotation: turns a picture as Pillow 12.1's Image.rotate does: by an exact turn if it can, else by
+ * an affine matrix of sine and cosine, rounded to 15 decimal places. Source: Image.py.
  */
 #ifndef PSTK_PIXELS_ROTATION_H
 #define PSTK_PIXELS_ROTATION_H
@@ -21,14 +21,14 @@ struct pstk__rotation_params {
 struct pstk__rotation {
     uint32_t exact;         /* 1: by `turn`; 0: by `m` */
     uint32_t turn;          /* enum pstk__turn */
-    uint32_t width, height; /* of the output */
+    uint32_t width, height; /* size of the output, pixels */
     double m[6];
 };
 
 void pstk__rotation_init(struct pstk__rotation *rotation,
                          const struct pstk__rotation_params *params, uint32_t width,
                          uint32_t height);
-/* `out` has the size of the rotation; the rest is as for pstk__warp_affine. */
+/* Turn a picture. `out` has the size of the rotation; all else is as for pstk__warp_affine. */
 void pstk__warp_rotation(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, const struct pstk__rotation *rotation,
                          uint32_t filter, const uint8_t fill[4]);

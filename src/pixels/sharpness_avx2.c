@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharpness_avx2: the sharpened row, 16 bytes at a time. */
+/* sharpness_avx2: sharpens a row, 16 bytes at a time. */
 #if defined(__x86_64__)
 
 #include "pixels/colour_avx2.h"
 
 #define STEP 16u /* bytes */
 
-/* 16 bytes as integers of 16 bits. */
+/* Load 16 bytes as integers of 16 bits. */
 INLINE __m256i load_16(const uint8_t *at)
 {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)at));
@@ -18,8 +18,8 @@ INLINE __m256i sum_of_column(const uint8_t *at, uint64_t stride)
                             load_16(at + stride));
 }
 
-/* As smooth of colour_c.c. The quotient of numbers up to 13 * 255 + 6 by 13 is that by
- * 2^16 / 5042, truncated. */
+/* Smooth as colour_c.c does. The quotient of numbers up to 13 * 255 + 6 by 13 is the one by 2^16 /
+ * 5042, truncated. */
 INLINE __m256i smooth(const uint8_t *at, uint64_t stride, uint32_t channels)
 {
     const __m256i sides = _mm256_add_epi16(sum_of_column(at - channels, stride),
@@ -41,8 +41,8 @@ INLINE __m128i sharpened(const uint8_t *at, uint64_t stride, uint32_t channels, 
     return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-/* Rows of fewer bytes than a step are for colour_c.c; else the last step ends with the row, and
- * may write some bytes again. */
+/* Sharpen a row. colour_c.c sharpens rows of fewer bytes than a step. In other rows the last step
+ * ends with the row, and may write some bytes again. */
 TARGET void pstk__sharpen_row_avx2(const struct pstk__picture *out, const struct pstk__picture *in,
                                    uint32_t y, float factor)
 {

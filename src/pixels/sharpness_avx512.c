@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharpness_avx512: the sharpened row, 64 bytes at a time. */
+/* sharpness_avx512: sharpens a row, 64 bytes at a time. */
 #if defined(__x86_64__)
 
 #include "pixels/colour_avx512.h"
@@ -32,13 +32,13 @@ INLINE struct words sum_of_column(const uint8_t *at, uint64_t stride)
     return sum_of(sum_of(words_at(at - stride), words_at(at)), words_at(at + stride));
 }
 
-/* The quotient of numbers up to 13 * 255 + 6 by 13 is that by 2^16 / 5042, truncated. */
+/* Divide by 13: the quotient of numbers up to 13 * 255 + 6 is the one by 2^16 / 5042, truncated. */
 INLINE __m512i thirteenth(__m512i sum)
 {
     return _mm512_mulhi_epu16(_mm512_add_epi16(sum, _mm512_set1_epi16(6)), _mm512_set1_epi16(5042));
 }
 
-/* As smooth of colour_c.c, and blended. */
+/* Smooth as colour_c.c does, and blend. */
 INLINE __m512i sharpened(const uint8_t *at, uint64_t stride, uint32_t channels, __m512 factor)
 {
     const struct words sides =
@@ -51,8 +51,8 @@ INLINE __m512i sharpened(const uint8_t *at, uint64_t stride, uint32_t channels, 
                                blended_words(thirteenth(high), to.high, factor));
 }
 
-/* Rows of fewer bytes than a step are for colour_avx2.c; else the last step ends with the row, and
- * may write some bytes again. */
+/* Sharpen a row. colour_avx2.c sharpens rows of fewer bytes than a step. In other rows the last
+ * step ends with the row, and may write some bytes again. */
 TARGET void pstk__sharpen_row_avx512(const struct pstk__picture *out,
                                      const struct pstk__picture *in, uint32_t y, float factor)
 {

@@ -23,7 +23,8 @@ float pstk__tensor_mean(const struct pstk__tensor_kernels *k, const struct pstk_
     return (float)sum / (float)n;
 }
 
-/* Backwards, in place: no pixel is written before it is read. */
+/* Spread gray to three channels, backwards and in place, so that no pixel is written before it is
+ * read. */
 static void spread(uint8_t *out, const uint8_t *in, uint64_t n)
 {
     for (uint64_t i = n; i-- > 0;)
@@ -81,7 +82,7 @@ void pstk__tensor_sharpness(const struct pstk__tensor_kernels *k, const struct p
 
 const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t isa)
 {
-    /* From worst to best; also those that this CPU does not run. */
+    /* The kernels from worst to best, including those that this CPU does not run. */
     static const void *const entries[] = {
         &pstk__tensor_c,
 #if defined(__x86_64__)

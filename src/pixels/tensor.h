@@ -35,13 +35,13 @@ const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t isa);
 
 /* ---- tables; of row 3, see colour_table.h ---- */
 
-/* adjust_brightness; factor is finite, at least 0. */
+/* Make the table of adjust_brightness; factor is finite, at least 0. */
 void pstk__tensor_table_brightness(struct pstk__colour_table *table, double factor);
-/* adjust_contrast of a picture whose gray has this mean. */
+/* Make the table of adjust_contrast for a picture whose gray has this mean. */
 void pstk__tensor_table_contrast(struct pstk__colour_table *table, float mean, double factor);
-/* adjust_gamma; both are finite, at least 0. */
+/* Make the table of adjust_gamma; both are finite, at least 0. */
 void pstk__tensor_table_gamma(struct pstk__colour_table *table, double gamma, double gain);
-/* autocontrast. */
+/* Make the table of autocontrast. */
 void pstk__tensor_table_autocontrast(struct pstk__colour_table *table,
                                      const struct pstk__colour_range *range);
 
@@ -49,12 +49,12 @@ void pstk__tensor_table_autocontrast(struct pstk__colour_table *table,
 
 /* Return the mean of the gray. */
 float pstk__tensor_mean(const struct pstk__tensor_kernels *k, const struct pstk__picture *picture);
-/* rgb_to_grayscale, of n pixels of 1 or 3 channels, to as many; `out` may be `in` if it has no more
- * channels. */
+/* Apply rgb_to_grayscale to n pixels of 1 or 3 channels, which `out` gets as well; `out` may be
+ * `in` if it has no more channels. */
 void pstk__tensor_grayscale(const struct pstk__tensor_kernels *k, uint8_t *out,
                             uint32_t out_channels, const uint8_t *in, uint32_t channels,
                             uint64_t n);
-/* adjust_saturation and adjust_hue. One channel stays. */
+/* Apply adjust_saturation and adjust_hue. One channel stays. */
 void pstk__tensor_saturation(const struct pstk__tensor_kernels *k,
                              const struct pstk__picture *picture, double factor);
 void pstk__tensor_hue(const struct pstk__tensor_kernels *k, const struct pstk__picture *picture,
@@ -62,20 +62,20 @@ void pstk__tensor_hue(const struct pstk__tensor_kernels *k, const struct pstk__p
 
 /* ---- neighbours; `out` has the channels of `in`, and other memory ---- */
 
-/* adjust_sharpness. */
+/* Apply adjust_sharpness. */
 void pstk__tensor_sharpness(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
                             const struct pstk__picture *in, double factor);
-/* Bytes of scratch, 64-byte aligned, that a blur by a kernel of `size` takes. */
+/* Return the bytes of scratch, 64-byte aligned, that a blur by a kernel of `size` takes. */
 uint64_t pstk__tensor_blur_scratch(const uint32_t size[2], uint32_t width, uint32_t channels);
-/* gaussian_blur. */
+/* Apply gaussian_blur. */
 void pstk__tensor_blur(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
                        const struct pstk__picture *in, const struct pstk__blur_params *params,
                        void *scratch);
 
 /*
- * affine, rotate and perspective. m: where x and y of a pixel of `out` come from, pixels from the
- * top left, as for warp.h; has_divisor: m has 8 elements, else 6. is_bilinear: else nearest. fill:
- * NULL: torchvision's None.
+ * The parameters of affine, rotate and perspective. m: maps a pixel of `out` to x and y in the
+ * input, pixels from the top left, as for warp.h; has_divisor: m has 8 elements, else 6.
+ * is_bilinear: else nearest. fill: NULL: torchvision's None.
  */
 struct pstk__tensor_warp {
     const double *m;

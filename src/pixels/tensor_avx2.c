@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_avx2: the loops, for vectors of 256 bits. The build forbids compilers to contract products
- * and sums by themselves. */
+/* tensor_avx2: the loops compiled for vectors of 256 bits. The build forbids compilers to contract
+ * products and sums by themselves. */
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,fma,f16c,popcnt")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_avx512: the loops, for vectors of 512 bits. The build forbids compilers to contract
- * products and sums by themselves. */
+/* tensor_avx512: the loops compiled for vectors of 512 bits. The build forbids compilers to
+ * contract products and sums by themselves. */
 #if defined(__x86_64__)
 
 #include "pixels/avx512.h"

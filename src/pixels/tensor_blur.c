@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* torch's exp of floats in AVX2 and AVX-512, Sleef's expf of 1 ulp; v <= 0. */
+/* Compute torch's exp of floats in AVX2 and AVX-512, Sleef's expf of 1 ulp; v <= 0. */
 static float exp_of(float v)
 {
     static const float terms[] = {0.000198527617612853646278381f, 0.00139304355252534151077271f,
@@ -19,15 +19,15 @@ static float exp_of(float v)
     for (uint32_t i = 1; i < sizeof terms / sizeof terms[0]; i++)
         u = pstk__fma(u, s, terms[i]);
     u = 1.0f + pstk__fma(s * s, u, s);
-    const uint64_t bits = (uint64_t)(1023 + (int64_t)halvings) << 52; /* of 2^halvings */
+    const uint64_t bits = (uint64_t)(1023 + (int64_t)halvings) << 52; /* the bits of 2^halvings */
     double power;
     memcpy(&power, &bits, sizeof power);
     return (float)((double)u * power);
 }
 
-#define LANES 16u /* of a vector of AVX-512, whose sums torch adds up last */
+#define LANES 16u /* lanes of an AVX-512 vector; torch adds up their sums last */
 
-/* torch.softmax's sum of n values. */
+/* Compute torch.softmax's sum of n values. */
 static float sum_of(const float *values, uint32_t n)
 {
     float sums[LANES] = {0};
@@ -44,7 +44,7 @@ static float sum_of(const float *values, uint32_t n)
     return sums[0];
 }
 
-/* _get_gaussian_kernel1d: a linspace, and the softmax of its negative squares. */
+/* Compute _get_gaussian_kernel1d: a linspace, and the softmax of its negative squares. */
 static void weights_of(float *weights, uint32_t n, double sigma)
 {
     const float end = (float)((n - 1) / (2.0 * 1.4142135623730951));
@@ -63,12 +63,12 @@ static void weights_of(float *weights, uint32_t n, double sigma)
         weights[i] *= by;
 }
 
-/* What lies in the scratch: the weights of both axes together, and padded rows, which take turns.
+/* The parts of the scratch: the products of both axes' weights, and padded rows, which take turns.
  */
 struct rooms {
     float *weights;
     float *rows;
-    size_t row; /* floats from one to the next */
+    size_t row; /* floats from one row to the next */
 };
 
 static size_t aligned(size_t n_floats)
@@ -95,7 +95,8 @@ static struct rooms rooms_of(const uint32_t size[2], const struct pstk__picture 
                           .row = row_of(size[0], in->width, in->channels)};
 }
 
-/* A place past either end of n, mirrored there; the end itself is not repeated. */
+/* Return a place, mirrored at either end of n when it is past it; the end itself is not repeated.
+ */
 static uint32_t mirrored(int64_t place, uint32_t n)
 {
     const int64_t last = (int64_t)n - 1;
@@ -132,7 +133,7 @@ void pstk__tensor_blur(const struct pstk__tensor_kernels *k, const struct pstk__
     weights_of(y, size[1], params->sigma[1]);
     for (uint32_t i = 0; i < size[0] * size[1]; i++)
         rooms.weights[i] = y[i / size[0]] * x[i % size[0]];
-    /* Padded row r lies in place r modulo size[1]. */
+    /* Padded row r lies in slot r modulo size[1]. */
     for (uint32_t r = 0; r + in->height > 0 && r < in->height + size[1] - 1; r++) {
         pad_row(k, rooms.rows + r % size[1] * rooms.row, in,
                 mirrored((int64_t)r - reach, in->height), size[0] / 2);

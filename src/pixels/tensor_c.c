@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_c: the loops, for any CPU: the reference for the other ISAs. */
+/* tensor_c: the loops compiled for any CPU: the reference for the other ISAs. */
 #include "pixels/tensor_fma.h"
 
 #if defined(__FP_FAST_FMAF)

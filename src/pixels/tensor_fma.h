@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * a * b + c of finite floats, none of whose results is near the least or greatest double. A double
- * holds the product. Its sum with c is rounded to odd: towards 0, and the last bit is 1 unless the
- * sum is exact. Rounding that to float then gives what rounding the exact sum gives.
+ * Return a * b + c of finite floats, for which no result is near the least or greatest double. A
+ * double holds the product. Its sum with c is rounded to odd: towards 0, and the last bit is 1
+ * unless the sum is exact. Rounding this to float then gives the same as rounding the exact sum.
  */
 static inline __attribute__((always_inline)) float pstk__fma(float a, float b, float c)
 {
@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) float pstk__fma(float a, float b, f
     uint64_t bits;
     double odd;
     memcpy(&bits, &sum, sizeof bits);
-    bits -= lost * sum < 0; /* sum was rounded away from 0 */
+    bits -= lost * sum < 0; /* the sum was rounded away from 0 */
     bits |= lost != 0;
     memcpy(&odd, &bits, sizeof odd);
     return (float)odd;

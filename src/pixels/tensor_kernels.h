@@ -17,13 +17,13 @@
 /* Pixels of a block that a kernel computes at a time. */
 #define PSTK__TENSOR_LANES 64u
 
-/* The map from output pixels to input positions: three weights of x, y and 1 each. */
+/* The map from output pixels to input positions: three weights each, for x, y and 1. */
 struct pstk__tensor_grid {
     float x[3], y[3];
-    float divisor[3];     /* of both; read if has_divisor */
+    float divisor[3];     /* weights of the divisor of both; read if has_divisor */
     float first[2];       /* x and y of the first pixel */
     uint32_t has_divisor; /* 1: a perspective */
-    float half_side[2];   /* of the input, x and y */
+    float half_side[2];   /* half the sides of the input, x and y */
     uint32_t in_width, in_height;
 };
 
@@ -32,10 +32,10 @@ struct pstk__tensor_block {
     float x[PSTK__TENSOR_LANES], y[PSTK__TENSOR_LANES]; /* places in the input, pixels */
 };
 
-/* A row of a blur: `rows` of padded floats, the uppermost first. */
+/* The operands of a row of a blur: `rows` of padded floats, the uppermost first. */
 struct pstk__tensor_taps {
-    const float *const *rows; /* size[1] of them */
-    const float *weights;     /* size[0] a row */
+    const float *const *rows; /* size[1] pointers */
+    const float *weights;     /* size[0] weights for each row */
     uint32_t size[2];
     uint32_t channels;
 };
@@ -43,7 +43,7 @@ struct pstk__tensor_taps {
 struct pstk__tensor_kernels {
     uint32_t isa; /* enum pstk_kernels */
 
-    /* Of 3 channels. */
+    /* These kernels take 3 channels. */
 
     /* Return the sum of the gray of n pixels. */
     uint64_t (*gray_sum)(const uint8_t *at, uint64_t n);
@@ -52,18 +52,18 @@ struct pstk__tensor_kernels {
     void (*saturate)(uint8_t *at, uint64_t n, float factor, float rest);
     void (*shift_hue)(uint8_t *at, uint64_t n, float shift);
 
-    /* Of any channels. */
+    /* These kernels take any channels. */
 
     /* Write n bytes; `in` has the pixels around them, rows `stride` bytes apart. */
     void (*sharpen)(uint8_t *out, const uint8_t *in, uint32_t n, uint64_t stride, uint32_t channels,
                     float rest);
     void (*widen)(float *out, const uint8_t *in, uint32_t n);
     void (*blur)(uint8_t *out, const struct pstk__tensor_taps *taps, uint32_t n);
-    /* Compute the places of a block from `column` on. Those that no pixel of the input reaches may
+    /* Compute the places of a block from `column` on. Places that no pixel of the input reaches may
      * be any such place. */
     void (*places)(struct pstk__tensor_block *block, const struct pstk__tensor_grid *grid,
                    uint32_t column, uint32_t row);
-    /* Sample n places, n <= PSTK__TENSOR_LANES. fill: NULL: black, and edges blend with it. */
+    /* Sample n places, n <= PSTK__TENSOR_LANES. fill NULL: black, and edges blend with it. */
     void (*bilinear)(uint8_t *out, const struct pstk__picture *in,
                      const struct pstk__tensor_block *block, uint32_t n, const uint8_t *fill);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor_loops: the loops of torchvision's operations on tensors. Compilers make vectors of them,
- * as wide as the file allows that includes them: tensor_c.c, tensor_avx2.c, tensor_avx512.c. That
+ * tensor_loops: the loops of torchvision's operations on tensors. Compilers vectorise them, as
+ * widely as the file allows that includes them: tensor_c.c, tensor_avx2.c, tensor_avx512.c. That
  * file defines FMA(a, b, c), which rounds once, and TARGET, the attribute of its functions; it has
  * the table TENSOR_KERNELS. All other operations round one by one.
  */
@@ -16,7 +16,7 @@
 #define LOOP static inline __attribute__((always_inline))
 #define LANES PSTK__TENSOR_LANES
 
-/* To a byte: clipped, then truncated. */
+/* Convert to a byte: clip, then truncate. */
 LOOP uint8_t clipped(float v)
 {
     v = v > 0.0f ? v : 0.0f;
@@ -24,7 +24,7 @@ LOOP uint8_t clipped(float v)
     return (uint8_t)(int32_t)v;
 }
 
-/* To the nearest whole number, of two the even one; |v| < 2^22. */
+/* Round to nearest, ties to even; |v| < 2^22. */
 LOOP float nearest(float v)
 {
     return (v + 0x1.8p23f) - 0x1.8p23f;
@@ -32,7 +32,7 @@ LOOP float nearest(float v)
 
 /* ---- colours --------------------------------------------------------------------------------- */
 
-/* rgb_to_grayscale, without its fraction, as for integer images. */
+/* Compute rgb_to_grayscale, without its fraction, as for integer images. */
 LOOP int32_t gray_of(const uint8_t *rgb)
 {
     const float red = rgb[0], green = rgb[1], blue = rgb[2];
@@ -75,7 +75,7 @@ LOOP void gray_loop(uint8_t *out, uint32_t out_channels, const uint8_t *in, uint
     }
 }
 
-/* One block as channels of floats. */
+/* One block, with its channels split into floats. */
 struct planes {
     float of[3][LANES];
 };
@@ -89,7 +89,7 @@ LOOP void split(struct planes *planes, const uint8_t *at)
     }
 }
 
-/* The reverse of split. */
+/* Merge channels into pixels, the reverse of split. */
 LOOP void merge(uint8_t *at, const uint8_t bytes[3][LANES])
 {
     for (uint32_t i = 0; i < LANES; i++) {
@@ -135,7 +135,7 @@ LOOP float max_of(float a, float b)
     return a > b ? a : b;
 }
 
-/* a where `is`, 1 or 0, is 1, else b: without a branch, which compilers make no vectors of. */
+/* Return a if `is`, 1 or 0, is 1, else b, without a branch, which compilers do not vectorise. */
 LOOP float chosen(int32_t is, float a, float b)
 {
     const uint32_t mask = 0u - (uint32_t)is;
@@ -147,12 +147,13 @@ LOOP float chosen(int32_t is, float a, float b)
     return a;
 }
 
-/* Of a colour: hue in turns, saturation, value. */
+/* A colour: hue in turns, saturation, value. */
 struct hsv {
     float h, s, v;
 };
 
-/* _rgb_to_hsv. Of gray, all terms of the hue are 0 except constants, which the masks leave out. */
+/* Compute _rgb_to_hsv. For gray, all terms of the hue are 0 except constants, which the masks leave
+ * out. */
 LOOP struct hsv hsv_of(float red, float green, float blue)
 {
     const float most = max_of(red, max_of(green, blue));
@@ -167,7 +168,7 @@ LOOP struct hsv hsv_of(float red, float green, float blue)
     return (struct hsv){.h = turn - chosen(turn >= 1.0f, 1.0f, 0.0f), .s = reach / by, .v = most};
 }
 
-/* h + shift, modulo 1, from -0.5 to 1.5; 1 itself may come of a negative sum near 0. */
+/* Return h + shift, modulo 1, from -0.5 to 1.5; a negative sum near 0 may give 1 itself. */
 LOOP float shifted(float h, float shift)
 {
     const float sum = h + shift;
@@ -185,7 +186,7 @@ LOOP uint8_t byte_of(float v)
     return (uint8_t)(int32_t)(v * 255.999f);
 }
 
-/* _hsv_to_rgb. */
+/* Convert by _hsv_to_rgb. */
 LOOP void shift_one(uint8_t *rgb, float red, float green, float blue, float shift)
 {
     const struct hsv hsv = hsv_of(red, green, blue);
@@ -233,8 +234,8 @@ LOOP void hue_loop(uint8_t *at, uint64_t n, float shift)
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-/* The rounded mean of adjust_sharpness: a sum of integers by 13 is at least 1 / 26 from a half, so
- * that no rounding of torch's floats changes it. */
+/* Sharpen by the rounded mean of adjust_sharpness. A sum of integers divided by 13 is at least 1 /
+ * 26 from a half, so no rounding of torch's floats changes it. */
 LOOP void sharpen_loop(uint8_t *restrict out, const uint8_t *restrict in, uint32_t n,
                        uint64_t stride, uint32_t channels, float rest)
 {
@@ -244,7 +245,8 @@ LOOP void sharpen_loop(uint8_t *restrict out, const uint8_t *restrict in, uint32
         const uint32_t sum = (uint32_t)above[i - step] + above[i] + above[i + step] + in[i - step] +
                              5u * in[i] + in[i + step] + below[i - step] + below[i] +
                              below[i + step];
-        const int32_t mean = (int32_t)((sum + 6) * 20165 >> 18); /* by 13, exact up to 3321 */
+        const int32_t mean =
+            (int32_t)((sum + 6) * 20165 >> 18); /* divided by 13, exact up to 3321 */
         out[i] = clipped(FMA((float)(mean - in[i]), rest, (float)in[i]));
     }
 }
@@ -255,7 +257,7 @@ LOOP void widen_loop(float *restrict out, const uint8_t *restrict in, uint32_t n
         out[i] = in[i];
 }
 
-/* Sums of all taps, row by row. */
+/* Sum all taps, row by row. */
 LOOP void blur_block(uint8_t *restrict out, const struct pstk__tensor_taps *taps, uint32_t at,
                      uint32_t n)
 {
@@ -281,7 +283,7 @@ LOOP void blur_loop(uint8_t *restrict out, const struct pstk__tensor_taps *taps,
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-/* A place near the input. NaN becomes one outside. */
+/* Limit a place to the input's neighbourhood. NaN becomes a place outside. */
 LOOP float bounded(float v, float most)
 {
     v = v > -2.0f ? v : -2.0f;
@@ -319,7 +321,7 @@ LOOP void places_loop(struct pstk__tensor_block *restrict block,
 struct corners {
     float weights[4][LANES];
     float pixels[4][4][LANES]; /* corner, channel; 0 outside */
-    float inside[4][LANES];    /* 1 or 0 */
+    float inside[4][LANES];    /* 1 when the corner is inside, else 0 */
     int32_t x[LANES], y[LANES];
 };
 
@@ -340,7 +342,7 @@ LOOP void weigh(struct corners *restrict to, const struct pstk__tensor_block *re
     }
 }
 
-/* Pixel i of a corner. `size` is a constant for the compiler. */
+/* Fetch pixel i of a corner. `size` is a constant for the compiler. */
 LOOP void fetch_one(struct corners *restrict to, const uint8_t *at, uint32_t k, uint32_t i,
                     uint32_t size)
 {
@@ -349,7 +351,7 @@ LOOP void fetch_one(struct corners *restrict to, const uint8_t *at, uint32_t k, 
         to->pixels[k][c][i] = at[c];
 }
 
-/* What lies outside is 0 already. */
+/* Fetch the corners' pixels. Pixels outside are 0 already. */
 LOOP void fetch(struct corners *restrict to, const struct pstk__picture *in, uint32_t n,
                 uint32_t size)
 {

@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-/* torch's clamp_(0, 255), and its conversion, which truncates. */
+/* Convert as torch does: clamp_(0, 255), then a conversion that truncates. */
 static uint8_t clipped(float v)
 {
     return (uint8_t)(v > 0.0f ? v < 255.0f ? v : 255.0f : 0.0f);
 }
 
-/* Let green and blue do what red does. */
+/* Copy red's row to green and blue. */
 static void spread(struct pstk__colour_table *table)
 {
     memcpy(table->to[1], table->to[0], 256);
@@ -35,7 +35,7 @@ void pstk__tensor_table_contrast(struct pstk__colour_table *table, float mean, d
     spread(table);
 }
 
-/* v ^ gamma of a float from 0 to 1. Results that give the byte 0 with any gain are 0. */
+/* Return v ^ gamma for a float from 0 to 1. Results that give the byte 0 with any gain are 0. */
 static float power(float v, float gamma)
 {
     if (gamma == 0.0f)

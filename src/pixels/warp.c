@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warp: chooses among Pillow's ways through a transform, and lists the kernels. */
+/* warp: chooses among Pillow's methods of a transform, and lists the kernels. */
 #include "pixels/warp.h"
 
 #include "base/kernels.h"
@@ -38,7 +38,7 @@ static int is_in(double v, uint32_t n)
 
 /* ---- nearest, scale and translation -------------------------------------------------------- */
 
-#define COLUMNS 256u /* whose places are computed at a time */
+#define COLUMNS 256u /* columns whose places are computed at a time */
 
 /* Inputs of the columns [begin, end) of a block; the other columns lie outside. */
 struct columns {
@@ -47,7 +47,8 @@ struct columns {
     uint32_t input[COLUMNS];
 };
 
-/* `x` is the place of the block's first column, and becomes that of the next block's first. */
+/* Find the inputs of n columns. `x` is the place of the block's first column, and becomes the next
+ * block's. */
 static void columns_of(struct columns *columns, const struct job *job, uint32_t n, double *x)
 {
     columns->begin = columns->end = 0;
@@ -91,7 +92,7 @@ static void scale_block(const struct job *job, uint32_t column, uint32_t n,
     }
 }
 
-/* Pillow's ImagingScaleAffine: each place is the one before it plus a step. */
+/* Run Pillow's ImagingScaleAffine: each place is the one before it plus a step. */
 static void scale(const struct job *job)
 {
     double x = job->m[2] + job->m[0] * 0.5;
@@ -105,14 +106,15 @@ static void scale(const struct job *job)
 
 /* ---- nearest, fixed point ------------------------------------------------------------------ */
 
-/* Pillow's check_fixed: the place of a corner of the output is small enough. */
+/* Return 1 when the place of a corner of the output is small enough: Pillow's check_fixed. */
 static int fits(const double m[6], double x, double y)
 {
     return __builtin_fabs(x * m[0] + y * m[1] + m[2]) < 32768.0 &&
            __builtin_fabs(x * m[3] + y * m[4] + m[5]) < 32768.0;
 }
 
-/* 65536ths, rounded; outside of the range of int32_t the least of them, as x86 converts. */
+/* Convert to 65536ths, rounded. Values outside of int32_t become its least number, as x86 converts.
+ */
 static int32_t fixed(double v)
 {
     const double scaled = v * 65536.0 + 0.5;
@@ -132,7 +134,8 @@ static uint32_t column_of(int64_t i, uint32_t n)
     return i < 0 ? 0 : i < n ? (uint32_t)i : n;
 }
 
-/* The i of [0, n) with 0 <= start + i step < limit; one past each end is a quotient rounded up. */
+/* Return the i of [0, n) with 0 <= start + i step < limit; one past each end is a quotient rounded
+ * up. */
 static struct span span_of(int64_t start, int64_t step, int64_t limit, uint32_t n)
 {
     if (step == 0)
@@ -172,7 +175,7 @@ static void fixed_row(const struct job *job, uint8_t *out, const struct pstk__wa
     fill_pixels(job, out + (size_t)span.end * size, n - span.end);
 }
 
-/* Pillow's affine_fixed. Sums are modulo 2^32; the header says where that differs. */
+/* Run Pillow's affine_fixed. Sums are modulo 2^32; the header says where that differs. */
 static void fixed_rows(const struct job *job)
 {
     const double *m = job->m;
@@ -205,7 +208,7 @@ static void large_row(const struct job *job, uint8_t *out, double x, double y)
     }
 }
 
-/* The end of Pillow's ImagingTransformAffine: sums of doubles. */
+/* Run the end of Pillow's ImagingTransformAffine: sums of doubles. */
 static void large_rows(const struct job *job)
 {
     const double *m = job->m;
@@ -242,7 +245,7 @@ static void filter_row(const struct job *job, uint32_t row, places_function *pla
     }
 }
 
-/* Pillow's ImagingGenericTransform; RGBA as its Image.transform passes it on. */
+/* Run Pillow's ImagingGenericTransform; RGBA as its Image.transform passes it on. */
 static void generic(const struct job *job, places_function *places, uint32_t filter)
 {
     const struct pstk__picture *in = job->in, *out = job->out;
@@ -280,7 +283,7 @@ void pstk__warp_perspective(const struct pstk__warp_kernels *kernels,
 
 const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t isa)
 {
-    /* From worst to best; also those that this CPU does not run. */
+    /* The kernels from worst to best, including those that this CPU does not run. */
     static const void *const entries[] = {
         &pstk__warp_c,
 #if defined(__x86_64__)

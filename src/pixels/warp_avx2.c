@@ -12,13 +12,13 @@
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-/* Half a pixel and `column` are exact, as is every sum of them. */
+/* Return the x of four columns. Half a pixel and `column` are exact, as is every sum of them. */
 INLINE __m256d across_of(uint32_t column)
 {
     return _mm256_add_pd(_mm256_set1_pd(column + 0.5), _mm256_setr_pd(0, 1, 2, 3));
 }
 
-/* a across + down + rest */
+/* Return a across + down + rest. */
 INLINE __m256d line(double a, __m256d across, double down, double rest)
 {
     const __m256d product = _mm256_mul_pd(_mm256_set1_pd(a), across);
@@ -53,12 +53,12 @@ TARGET static void perspective_avx2(double *x, double *y, const double m[8], uin
 
 /* ---- bilinear ------------------------------------------------------------------------------ */
 
-/* The two taps of a row for four places: a pixel a dword. */
+/* The two taps of a row for four places, a dword for each pixel. */
 struct pair {
     __m128i left, right;
 };
 
-/* Reads 8 bytes at each place. */
+/* Load two taps. Reads 8 bytes at each place. */
 INLINE struct pair pair_at(const uint8_t *row, const int64_t offsets[4], uint32_t channels)
 {
     __m128i v[4];
@@ -84,7 +84,7 @@ INLINE __m256d mixed_pair(const struct pair *pair, uint32_t channel, __m256d d)
     return _mm256_add_pd(_mm256_cvtepi32_pd(a), _mm256_mul_pd(difference, d));
 }
 
-/* x and y less half a pixel. */
+/* Sample four places bilinearly. x and y are less half a pixel. */
 INLINE void bilinear_4(uint8_t *out, const struct source *s, __m256d x, __m256d y,
                        uint32_t channels)
 {
@@ -107,7 +107,8 @@ INLINE void bilinear_4(uint8_t *out, const struct source *s, __m256d x, __m256d 
 
 /* ---- bicubic ------------------------------------------------------------------------------- */
 
-/* Reads 16 bytes at each place: taps[k] gets the k-th pixel of each, a dword each. */
+/* Load four taps: taps[k] gets the k-th pixel of each place, a dword each. Reads 16 bytes at each
+ * place. */
 INLINE void taps_at(__m128i taps[4], const uint8_t *row, const int64_t offsets[4],
                     uint32_t channels)
 {
@@ -128,7 +129,7 @@ INLINE void taps_at(__m128i taps[4], const uint8_t *row, const int64_t offsets[4
     taps[3] = _mm_unpackhi_epi64(c, d);
 }
 
-/* p1 + d (p2 + d (p3 + d p4)) */
+/* Return p1 + d (p2 + d (p3 + d p4)). */
 INLINE __m256d polynomial(__m256d p1, __m256d p2, __m256d p3, __m256d p4, __m256d d)
 {
     const __m256d quadratic = _mm256_add_pd(p3, _mm256_mul_pd(d, p4));
@@ -136,7 +137,7 @@ INLINE __m256d polynomial(__m256d p1, __m256d p2, __m256d p3, __m256d p4, __m256
     return _mm256_add_pd(p1, _mm256_mul_pd(d, linear));
 }
 
-/* The coefficients of whole numbers are whole: exact. */
+/* Interpolate a row. Whole taps give whole coefficients, which are exact. */
 INLINE __m256d cubic_row(const __m128i taps[4], uint32_t channel, __m256d d)
 {
     const __m128i a = channel_of(taps[0], channel), b = channel_of(taps[1], channel);
@@ -188,7 +189,7 @@ INLINE void bicubic_4(uint8_t *out, const struct source *s, __m256d x, __m256d y
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-/* Copy four pixels; of three bytes with a fourth, which the next pixel overwrites. */
+/* Copy four pixels; those of three bytes with a fourth, which the next pixel overwrites. */
 INLINE void nearest_4(uint8_t *out, const struct source *s, __m256d x, __m256d y, uint32_t size)
 {
     int64_t offsets[4];
@@ -252,14 +253,14 @@ TARGET void pstk__sample_bicubic_avx2(uint8_t *out, const struct pstk__picture *
 
 /* ---- walks and mirrors --------------------------------------------------------------------- */
 
-/* Bytes from the first pixel to eight places; the input is smaller than 2^32 bytes. */
+/* Return the bytes from the first pixel to eight places; the input is smaller than 2^32 bytes. */
 INLINE __m256i walk_offsets(__m256i x, __m256i y, __m256i stride, __m256i size)
 {
     const __m256i left = _mm256_srli_epi32(x, 16), top = _mm256_srli_epi32(y, 16);
     return _mm256_add_epi32(_mm256_mullo_epi32(top, stride), _mm256_mullo_epi32(left, size));
 }
 
-/* The place of each lane: eight steps from the first. */
+/* Return the place of each lane: eight steps from the first. */
 INLINE __m256i lanes_of(uint32_t first, uint32_t step)
 {
     const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -267,8 +268,8 @@ INLINE __m256i lanes_of(uint32_t first, uint32_t step)
                             _mm256_mullo_epi32(_mm256_set1_epi32((int32_t)step), iota));
 }
 
-/* Copy eight pixels at a time while another follows, which overwrites what the last one's copy
- * writes past it. Returns how many. */
+/* Copy eight pixels at a time while another follows, which overwrites the extra bytes of the last
+ * copy. Returns how many. */
 INLINE uint32_t walk_of(uint8_t *out, const struct pstk__picture *in,
                         const struct pstk__warp_walk *walk, uint32_t n, uint32_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warp_avx2: samples places four at a time, in doubles, with 256-bit registers. Four places whose
- * taps all lie within the input take the fast path, a function; plain C samples the others.
+ * warp_avx2: samples places four at a time, in doubles, with 256-bit registers. A function samples
+ * four places whose taps all lie within the input; plain C samples the others.
  */
 #ifndef PSTK_PIXELS_WARP_AVX2_H
 #define PSTK_PIXELS_WARP_AVX2_H
@@ -17,8 +17,9 @@
 struct source {
     const struct pstk__picture *in;
     __m256d width, height;
-    __m256d least, x_limit, y_limit; /* of places whose taps all lie within, less half a pixel */
-    __m256i stride, size;            /* bytes of a row, of a pixel */
+    __m256d least, x_limit, y_limit; /* limits of places whose taps all lie within the input; places
+                                        less half a pixel */
+    __m256i stride, size;            /* bytes of a row, and of a pixel */
 };
 
 FOUR struct source source_of(const struct pstk__picture *in, uint32_t n_taps)
@@ -56,7 +57,7 @@ FOUR int all_in(const struct source *s, __m256d x, __m256d y)
     return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
 }
 
-/* 1: x and y less half a pixel leave all taps within the input. */
+/* Return 1 when all taps of four places lie within the input; x and y are less half a pixel. */
 FOUR int all_within(const struct source *s, __m256d x, __m256d y)
 {
     const __m256d x_in = _mm256_and_pd(_mm256_cmp_pd(x, s->least, _CMP_GE_OQ),
@@ -66,14 +67,14 @@ FOUR int all_within(const struct source *s, __m256d x, __m256d y)
     return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
 }
 
-/* Bytes from the first pixel to those at (left, top). */
+/* Return the bytes from the first pixel to those at (left, top). */
 FOUR __m256i offsets_of(const struct source *s, __m128i left, __m128i top)
 {
     return _mm256_add_epi64(_mm256_mul_epu32(_mm256_cvtepu32_epi64(top), s->stride),
                             _mm256_mul_epu32(_mm256_cvtepu32_epi64(left), s->size));
 }
 
-/* A channel of four pixels, a dword each. */
+/* Return a channel of four pixels, a dword each. */
 FOUR __m128i channel_of(__m128i pixels, uint32_t channel)
 {
     return _mm_and_si128(_mm_srli_epi32(pixels, (int)(8 * channel)), _mm_set1_epi32(255));
@@ -97,11 +98,12 @@ FOUR void store_pixels(uint8_t *out, __m128i pixels, uint32_t channels)
     }
 }
 
-/* Write four pixels. x and y less half a pixel. */
+/* Write four pixels. x and y are less half a pixel. */
 typedef void four_function(uint8_t *out, const struct source *s, __m256d x, __m256d y,
                            uint32_t channels);
 
-/* `filter`, not nearest, `channels` and `function` are constants for the compiler. */
+/* Sample n places. `filter`, not nearest, `channels` and `function` are constants for the compiler.
+ */
 FOUR void sample_of(uint8_t *out, const struct pstk__picture *in, const double *x, const double *y,
                     uint32_t n, uint32_t filter, uint32_t channels, four_function *function)
 {
@@ -119,7 +121,7 @@ FOUR void sample_of(uint8_t *out, const struct pstk__picture *in, const double *
     pstk__warp_c.sample[filter](out, in, x + i, y + i, n - i);
 }
 
-/* Entries of the table that that of AVX-512 has, too. */
+/* Kernels that AVX-512's table has, too. */
 void pstk__sample_nearest_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
                                const double *y, uint32_t n);
 void pstk__sample_bilinear_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
@@ -129,7 +131,7 @@ void pstk__sample_bicubic_avx2(uint8_t *out, const struct pstk__picture *in, con
 void pstk__walk_avx2(uint8_t *out, const struct pstk__picture *in,
                      const struct pstk__warp_walk *walk, uint32_t n);
 
-/* In copy_avx2.c. */
+/* These are in copy_avx2.c. */
 void pstk__reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
 void pstk__gather_avx2(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
                        uint32_t size);

@@ -8,13 +8,13 @@
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-/* Half a pixel and `column` are exact, as is every sum of them. */
+/* Return the x of the columns. Half a pixel and `column` are exact, as is every sum of them. */
 INLINE __m512d across_of(uint32_t column)
 {
     return _mm512_add_pd(_mm512_set1_pd(column + 0.5), _mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* a across + down + rest */
+/* Return a across + down + rest. */
 INLINE __m512d line(double a, __m512d across, double down, double rest)
 {
     const __m512d product = _mm512_mul_pd(_mm512_set1_pd(a), across);
@@ -58,7 +58,7 @@ struct taps {
     __m512i of;
 };
 
-/* In doubles: the first two places, and the others. */
+/* Doubles of the first two places, and of the others. */
 struct wide {
     __m512d low, high;
 };
@@ -69,7 +69,7 @@ INLINE struct wide wide_of(__m512i v)
                          _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1))};
 }
 
-/* A number of each place, for all its channels. */
+/* Spread a number of each place to all its channels. */
 INLINE struct wide spread(__m256d v)
 {
     const __m512d of = _mm512_castpd256_pd512(v);
@@ -77,14 +77,14 @@ INLINE struct wide spread(__m256d v)
                          _mm512_permutexvar_pd(_mm512_setr_epi64(2, 2, 2, 2, 3, 3, 3, 3), of)};
 }
 
-/* The sums of taps by weights: bytes of a dword, with a sign. */
+/* Return the sums of taps by weights, which are the signed bytes of a dword. */
 INLINE struct wide weighed(struct taps taps, uint32_t weights)
 {
     return wide_of(
         _mm512_dpbusd_epi32(_mm512_setzero_si512(), taps.of, _mm512_set1_epi32((int)weights)));
 }
 
-/* The tap of a byte. */
+/* Return the tap of a byte. */
 INLINE struct wide tap_of(struct taps taps, uint32_t byte)
 {
     return wide_of(_mm512_and_si512(_mm512_srli_epi32(taps.of, 8 * byte), _mm512_set1_epi32(255)));
@@ -105,7 +105,7 @@ INLINE void store_wide(uint8_t *out, struct wide v, uint32_t channels)
     store_pixels(out, _mm512_cvtepi32_epi8(dwords), channels);
 }
 
-/* Four taps of a row. Reads 16 bytes at each place. */
+/* Load four taps of a row. Reads 16 bytes at each place. */
 INLINE struct taps taps_at(const uint8_t *row, const int64_t offsets[4], uint32_t channels)
 {
     const __m128i of_3 = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);
@@ -117,7 +117,7 @@ INLINE struct taps taps_at(const uint8_t *row, const int64_t offsets[4], uint32_
                                              _mm512_broadcast_i32x4(channels == 3 ? of_3 : of_4))};
 }
 
-/* p1 + d (p2 + d (p3 + d p4)) */
+/* Return p1 + d (p2 + d (p3 + d p4)). */
 INLINE __m512d polynomial(__m512d p1, __m512d p2, __m512d p3, __m512d p4, __m512d d)
 {
     const __m512d quadratic = _mm512_add_pd(p3, _mm512_mul_pd(d, p4));
@@ -125,7 +125,7 @@ INLINE __m512d polynomial(__m512d p1, __m512d p2, __m512d p3, __m512d p4, __m512
     return _mm512_add_pd(p1, _mm512_mul_pd(d, linear));
 }
 
-/* The coefficients of whole numbers are whole: exact. */
+/* Interpolate a row. Whole taps give whole coefficients, which are exact. */
 INLINE struct wide cubic_row(struct taps taps, struct wide d)
 {
     const struct wide p1 = tap_of(taps, 1), p2 = weighed(taps, 0x000100ff);
@@ -176,7 +176,7 @@ TARGET static void bicubic_avx512(uint8_t *out, const struct pstk__picture *in, 
 
 /* ---- bytes of pixels ----------------------------------------------------------------------- */
 
-/* Which pixel each of 64 bytes belongs to. */
+/* Return the pixel to which each of 64 bytes belongs. */
 INLINE __m512i pixels_of(uint32_t size)
 {
     const __m512i iota = iota_times(1);
@@ -188,7 +188,7 @@ INLINE __m512i pixels_of(uint32_t size)
     return _mm512_and_si512(pixels, _mm512_set1_epi8(size == 2 ? 31 : 15));
 }
 
-/* The first bytes of these pixels. */
+/* Return the first bytes of these pixels. */
 INLINE __m512i firsts_of(__m512i pixels, uint32_t size)
 {
     __m512i firsts = pixels;
@@ -199,7 +199,7 @@ INLINE __m512i firsts_of(__m512i pixels, uint32_t size)
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-/* The distance of each of n inputs, at most `most`, from the first, as bytes. */
+/* Return the distance of each of n inputs, at most `most`, from the first, as bytes. */
 INLINE __m512i distances_of(const uint32_t *input, uint32_t n, uint32_t most)
 {
     const __m512i first = _mm512_set1_epi32((int32_t)input[0]);
@@ -212,7 +212,7 @@ INLINE __m512i distances_of(const uint32_t *input, uint32_t n, uint32_t most)
     return quarters_of(of[0], of[1], of[2], of[3]);
 }
 
-/* Return n pixels, as many as 64 bytes hold or fewer, of inputs that lie within 128 bytes. */
+/* Return n pixels, at most as many as 64 bytes hold, whose inputs lie within 128 bytes. */
 INLINE __m512i gathered(const uint8_t *in, const uint32_t *input, uint32_t n, uint32_t size)
 {
     const __m512i pixels = pixels_of(size);
@@ -226,8 +226,8 @@ INLINE __m512i gathered(const uint8_t *in, const uint32_t *input, uint32_t n, ui
     return _mm512_permutex2var_epi8(low, places, high);
 }
 
-/* What a store writes past its pixels the next one overwrites. Inputs that go back, or lie far
- * apart, are copied one by one. */
+/* Gather pixels. The next store overwrites what a store writes past its pixels. Inputs that go
+ * back, or lie far apart, are copied one by one. */
 INLINE void gather_of(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
                       uint32_t size)
 {
@@ -259,8 +259,8 @@ TARGET static void gather_avx512(uint8_t *out, const uint8_t *in, const uint32_t
 
 /* ---- mirrors ------------------------------------------------------------------------------- */
 
-/* As many whole pixels as 64 bytes hold at a time; what a store writes past them the next one
- * overwrites. */
+/* Reverse pixels, as many at a time as fit 64 bytes; the next store overwrites what a store writes
+ * past them. */
 INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
 {
     const uint32_t step = 64 / size;
@@ -295,9 +295,9 @@ TARGET static void reverse_avx512(uint8_t *out, const uint8_t *in, uint32_t n, u
 /* ---- transposition ------------------------------------------------------------------------- */
 
 #define SIDE 16u /* columns of a block */
-#define ROWS 4u  /* of a block */
+#define ROWS 4u  /* rows of a block */
 
-/* Where bytes of two registers come from. `first`: in each quarter, of two rows of the input,
+/* The sources of the bytes of two registers. `first`: in each quarter, of two rows of the input,
  * pixels of one column and the next. `second`: of these pairs, four pixels of the first column of
  * each, without gaps. Both columns that come after lie `next` bytes further. */
 struct exchange {
@@ -318,7 +318,7 @@ INLINE struct exchange exchange_of(uint32_t size)
     const __m512i quarters = _mm512_and_si512(iota_times(1), _mm512_set1_epi8(48));
     const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)firsts[size - 1]);
     const __m128i second = _mm_loadu_si128((const __m128i *)(const void *)seconds[size - 1]);
-    const uint64_t used = mask64((uint64_t)4 * size); /* of each quarter */
+    const uint64_t used = mask64((uint64_t)4 * size); /* used bytes of each quarter */
     return (struct exchange){
         .first = _mm512_add_epi8(quarters, _mm512_broadcast_i32x4(first)),
         .second =
@@ -328,7 +328,7 @@ INLINE struct exchange exchange_of(uint32_t size)
     };
 }
 
-/* Four pixels each of rows 0, 4, 8 and 12 from `in` on. */
+/* Load four pixels each of rows 0, 4, 8 and 12 from `in` on. */
 INLINE __m512i four_rows(const uint8_t *in, ptrdiff_t step)
 {
     __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)in));
@@ -340,8 +340,8 @@ INLINE __m512i four_rows(const uint8_t *in, ptrdiff_t step)
     return v;
 }
 
-/* Transpose a block: four columns of 16 rows of the input. Reads 16 bytes of each. stored: bytes of
- * each row of the output. */
+/* Transpose a block: four columns of 16 rows of the input. Reads 16 bytes of each row. stored:
+ * bytes of each row of the output. */
 INLINE void transpose_block(uint8_t *out, const uint8_t *in, const struct pstk__warp_transpose *t,
                             const struct exchange *e, __mmask64 stored)
 {
@@ -361,7 +361,8 @@ INLINE void transpose_block(uint8_t *out, const uint8_t *in, const struct pstk__
     }
 }
 
-/* The last block of a row or a column may repeat pixels of the one before it. */
+/* Transpose a picture in blocks. The last block of a row or a column may repeat pixels of the one
+ * before it. */
 INLINE void transpose_of(const struct pstk__warp_transpose *t, uint32_t size)
 {
     const struct exchange e = exchange_of(size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warp_c: the kernels in plain C: the reference for the other ISAs. Doubles, and the order of
- * their operations, are those of Pillow. */
+/* warp_c: the kernels in plain C, the reference for the other ISAs. It uses Pillow's doubles, in
+ * Pillow's order of operations. */
 #include "pixels/gather.h"
 #include "pixels/warp_kernels.h"
 
@@ -33,7 +33,8 @@ static void perspective_c(double *x, double *y, const double m[8], uint32_t colu
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-/* A place that is not a number lies nowhere outside: Pillow samples it, and gets 0. */
+/* Return 1 when a place lies outside. A place that is not a number does not: Pillow samples it, and
+ * gets 0. */
 static inline int is_outside(const struct pstk__picture *in, double x, double y)
 {
     return x < 0.0 || x >= in->width || y < 0.0 || y >= in->height;
@@ -44,7 +45,8 @@ static inline int is_number(double x, double y)
     return x == x && y == y;
 }
 
-/* The greatest whole number that is not greater than v; v lies within the range of int32_t. */
+/* Return the greatest whole number that is not greater than v; v lies within the range of int32_t.
+ */
 static inline int32_t floor_of(double v)
 {
     const int32_t toward_zero = (int32_t)v;
@@ -56,7 +58,7 @@ static inline uint32_t clamped(int32_t i, uint32_t n)
     return i < 0 ? 0 : (uint32_t)i < n ? (uint32_t)i : n - 1;
 }
 
-/* The pixels around a place, 2 or 4 of them on each axis; those past an edge are the edge's. */
+/* The pixels around a place, 2 or 4 on each axis; a pixel past an edge is the edge's. */
 struct taps {
     const uint8_t *rows[4];
     size_t columns[4];
@@ -139,7 +141,7 @@ INLINE void sample_of(uint8_t *out, const struct pstk__picture *in, const double
     }
 }
 
-/* With a constant filter and number of channels in each call. */
+/* Sample n places. Each call has a constant filter and number of channels. */
 INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double *x,
                       const double *y, uint32_t n, uint32_t filter)
 {
@@ -175,8 +177,8 @@ static void nearest_c(uint8_t *out, const struct pstk__picture *in, const double
 
 /* ---- walks --------------------------------------------------------------------------------- */
 
-/* Copy with constant sizes: `copied` bytes of each pixel but the last, whose bytes past the pixel
- * the next one overwrites. */
+/* Copy pixels with constant sizes. Each pixel except the last is copied with `copied` bytes; the
+ * next pixel overwrites the bytes past it. */
 INLINE void walk_of(uint8_t *out, const struct pstk__picture *in, struct pstk__warp_walk walk,
                     uint32_t n, uint32_t size, uint32_t copied)
 {
@@ -226,15 +228,15 @@ static void reverse_c(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size
         reverse_of(out, in, n, 4);
 }
 
-#define SIDE 32u /* of a block of pixels: input and output fit the L1 cache */
+#define SIDE 32u /* side of a block of pixels, whose input and output fit the L1 cache */
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-/* Copy n pixels that lie `step` bytes apart: `copied` bytes of each but the last, whose bytes past
- * the pixel the next one overwrites. */
+/* Copy n pixels that lie `step` bytes apart. Each except the last is copied with `copied` bytes;
+ * the next pixel overwrites the bytes past it. */
 INLINE void gather(uint8_t *out, const uint8_t *in, ptrdiff_t step, uint32_t n, uint32_t size,
                    uint32_t copied)
 {

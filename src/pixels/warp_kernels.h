@@ -13,7 +13,7 @@
 enum pstk__warp_filter {
     PSTK__WARP_NEAREST = 0,
     PSTK__WARP_BILINEAR = 1,
-    PSTK__WARP_BICUBIC = 2, /* the cubic with a = -1: not that of a resize */
+    PSTK__WARP_BICUBIC = 2, /* a cubic with a = -1, unlike a resize's */
 };
 
 /* Places that the kernels compute and sample at a time. */
@@ -21,17 +21,17 @@ enum pstk__warp_filter {
 
 /* Equal steps over the input, in 65536ths of a pixel; all places lie within the input. */
 struct pstk__warp_walk {
-    uint32_t x, y;           /* of the first place */
+    uint32_t x, y;           /* the first place */
     uint32_t x_step, y_step; /* modulo 2^32 */
 };
 
-/* A picture that is mirrored at its diagonal: pixel x of row y of the output is pixel y of row x of
- * the input. The rows of both may also lie bottom up. */
+/* A picture mirrored at its diagonal: pixel x of row y of the output is pixel y of row x of the
+ * input. The rows of both may also lie bottom up. */
 struct pstk__warp_transpose {
     uint8_t *out;
     const uint8_t *in;
     ptrdiff_t out_step, in_step; /* bytes from one row to the next */
-    uint32_t width, height;      /* of the output */
+    uint32_t width, height;      /* size of the output, pixels */
     uint32_t size;               /* bytes of a pixel, 1 to 4 */
 };
 
@@ -41,8 +41,8 @@ struct pstk__warp_kernels {
     /* Compute the places of PSTK__WARP_LANES pixels of an output row, from `column` on. */
     void (*affine)(double *x, double *y, const double m[6], uint32_t column, uint32_t row);
     void (*perspective)(double *x, double *y, const double m[8], uint32_t column, uint32_t row);
-    /* By enum pstk__warp_filter: sample n places, at most PSTK__WARP_LANES. Pixels of `out` whose
-     * place lies outside of the input keep their bytes. */
+    /* Sample n places, at most PSTK__WARP_LANES; indexed by enum pstk__warp_filter. Pixels of `out`
+     * whose place lies outside of the input keep their bytes. */
     void (*sample[3])(uint8_t *out, const struct pstk__picture *in, const double *x,
                       const double *y, uint32_t n);
     /* Copy the pixels of n places, n >= 1. */
@@ -54,7 +54,8 @@ struct pstk__warp_kernels {
                    uint32_t size);
     /* Copy n pixels of `size` bytes, 1 to 4, in reverse order. */
     void (*reverse)(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
-    /* May read PSTK__PICTURE_PAD bytes after the last pixel of a row of the input. */
+    /* Transpose a picture. May read PSTK__PICTURE_PAD bytes after the last pixel of a row of the
+     * input. */
     void (*transpose)(const struct pstk__warp_transpose *t);
 };
 

@@ -29,7 +29,7 @@ void pstk__warp_affine_matrix(const struct pstk__affine_params *params, double m
 
 #define N 8u /* unknowns */
 
-/* Two equations for each corner; the last column is the right side. */
+/* Set two equations for each corner; the last column is the right side. */
 static void equations_of(double rows[N][N + 1], const double start[8], const double end[8])
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -53,7 +53,8 @@ static void swap_rows(double a[N + 1], double b[N + 1])
     }
 }
 
-/* Gauss-Jordan, with the largest pivot of each column. -1 where there is none. */
+/* Eliminate by Gauss-Jordan, with the largest pivot of each column. Returns -1 when there is none.
+ */
 static int eliminate(double rows[N][N + 1])
 {
     for (uint32_t i = 0; i < N; i++) {

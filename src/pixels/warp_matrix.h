@@ -22,10 +22,11 @@ void pstk__warp_affine_matrix(const struct pstk__affine_params *params, double m
 /*
  * Compute the perspective that maps the corners `end` of the output to the corners `start` of the
  * input; x, y of the top left, top right, bottom right, bottom left. Elements are rounded to
- * float32, as torchvision's _get_perspective_coeffs does. It solves with LAPACK's gels, whose
- * result depends on the machine, before the rounding: an element may differ by one place of
- * float32, and where the exact one is 0 torchvision has some 1e-17. 0, or -1 where no three corners
- * of a side may be on one line: then m is not set.
+ * float32, as in torchvision's _get_perspective_coeffs. That function solves with LAPACK's gels,
+ * whose result depends on the machine, before the rounding: an element may differ by one place of
+ * float32, and where the exact element is 0 torchvision has some 1e-17. Returns 0, or -1, without
+ * setting m, when the equations have no unique solution, as with three corners of a side on one
+ * line.
  */
 int pstk__warp_perspective_matrix(const double start[8], const double end[8], double m[8]);
 

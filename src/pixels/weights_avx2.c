@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_avx2: the weights of an axis, four outputs at a time, in the same steps as in
+/* weights_avx2: computes the weights of an axis, four outputs at a time, in the same steps as in
  * weights_c.c. */
 #if defined(__x86_64__)
 
@@ -94,7 +94,7 @@ INLINE __m256d value(uint32_t kind, __m256d x)
                                          : triangle(x);
 }
 
-/* Mask lanes from which on the filter is not yet 0. */
+/* Mask lanes whose x lies within the filter's reach, so that it is not yet 0 there. */
 INLINE __m256d is_reached(uint32_t kind, __m256d x)
 {
     if (kind == PSTK_FILTER_BOX)
@@ -104,7 +104,9 @@ INLINE __m256d is_reached(uint32_t kind, __m256d x)
 
 /* ---- the weights ----------------------------------------------------------------------------- */
 
-#define N_KEPT 16u /* values of the first taps are computed once, not once more for the weights */
+#define N_KEPT                                                                                     \
+    16u /* values of the first taps that are kept, so that the weights need not compute them again \
+         */
 
 /* Mask the first n of four dwords. */
 INLINE __m128i mask4(uint32_t n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_c: the weights of an axis in plain C: the reference for the other ISAs. */
+/* weights_c: computes the weights of an axis in plain C, the reference for the other ISAs. */
 #include "pixels/resize_kernels_c.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@ static double magnitude(double x)
     return x < 0.0 ? -x : x;
 }
 
-/* Return sin(pi x), |x| <= 2^50: x less the nearest integer, which changes the sign if it is odd.
- */
+/* Return sin(pi x), |x| <= 2^50, from x less the nearest integer, which changes the sign if it is
+ * odd. */
 static double sin_pi(double x)
 {
     const double shifted = x + PSTK__ROUNDER, rest = x - (shifted - PSTK__ROUNDER);
@@ -44,14 +44,14 @@ static double triangle(double x)
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-/* Pillow's constants are floats. cos(pi x) = sin(pi (1/2 - x)). */
+/* Return Pillow's Hamming filter, whose constants are floats. cos(pi x) = sin(pi (1/2 - x)). */
 static double hamming(double x)
 {
     x = magnitude(x);
     return x < 1.0 ? sinc(x) * ((double)0.54f + (double)0.46f * sin_pi(0.5 - x)) : 0.0;
 }
 
-/* Keys' cubic convolution, a = -1/2. */
+/* Return Keys' cubic convolution, a = -1/2. */
 static double cubic(double x)
 {
     x = magnitude(x);
@@ -74,7 +74,7 @@ INLINE double value(uint32_t kind, double x)
                                          : triangle(x);
 }
 
-/* Return 1 where the filter is 0 from x on. */
+/* Return 1 when the filter is 0 from x on. */
 INLINE int is_past(uint32_t kind, double x)
 {
     return kind == PSTK_FILTER_BOX       ? x > 0.5
