@@ -34,8 +34,9 @@ extern const uint32_t pstk__cuda_n_images;
 const struct pstk__cuda_image *pstk__cuda_image_choose(const struct pstk__cuda_image *images,
                                                        uint32_t n_images, int major, int minor);
 
-#define PSTK__CUDA_KERNELS 46u /* kernels of kernel_list.h, pstk_cast_any and pstk_spin included   \
-                                */
+#define PSTK__CUDA_KERNELS                                                                         \
+    46u /* kernels of kernel_list.h, pstk_cast_any and pstk_spin included                          \
+         */
 
 /* The kernels in one context. */
 struct pstk__cuda_module {
