@@ -9,7 +9,7 @@
 
 #include "augment/op.h"
 
-/* The sides of a box: 0 <= min.x <= max.x, and likewise for y. */
+/* The sides of a box: 0 <= min.x <= max.x, and the same for y. */
 struct pstk__sides {
     struct pstk__point min, max;
 };

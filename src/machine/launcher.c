@@ -233,7 +233,7 @@ int pstk__launcher_get_half(const struct pstk__search *search, int source, struc
         return -1;
     if (has_rank == has_world)
         return 0;
-    if (source == PSTK__SRUN && rank == 0) /* SLURM_PROCID=0 alone also stands in a batch script */
+    if (source == PSTK__SRUN && rank == 0) /* a batch script has SLURM_PROCID=0, too */
         return 0;
     *half = has_rank ? (struct pstk__half){launcher->rank, launcher->world, rank}
                      : (struct pstk__half){launcher->world, launcher->rank, world};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resident: tells if bytes of a file are in the page cache, without reading or evicting them. */
+/* resident: finds out if bytes of a file are in the page cache, without reading or evicting them.
+ */
 #ifndef PSTK_RESIDENT_H
 #define PSTK_RESIDENT_H
 

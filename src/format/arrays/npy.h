@@ -14,14 +14,13 @@
 /* Parse the first `size` bytes of a file, of which PSTK__NPY_HEADER_MAX are enough; offset and end
  * are in that file. `name` is the file's name, for messages. EBADMSG: not a .npy file, or a damaged
  * one; ENOTSUP: an array that cannot be read in place, with advice; EFBIG: too large. */
-/* As pstk__npy_parse, for an array that is a value: it may have no dimension, or a size of 0;
- * row_size and end are not set. err: or NULL. */
+int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
+                           const char *name, struct pstk_error *err);
+/* Parse as pstk__npy_header_parse, for an array that is a value: it may have no dimension, or a
+ * size of 0; row_size and end are not set. err: or NULL. */
 int pstk__npy_head_read(struct pstk__array *array, const void *bytes, uint64_t size,
                         const char *name, struct pstk_error *err);
 /* Return the bytes of the head, from the first n of a file; 0: it is none, or n is too small. */
 uint64_t pstk__npy_head_size(const uint8_t *bytes, uint64_t n);
-
-int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
-                           const char *name, struct pstk_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/frame: a JPEG's frame header, quantisation tables and colour: all data besides the
+ * jpeg/frame: a JPEG's frame header, quantisation tables and colour: all data except the
  * coefficients from which pixels are made. Plain data.
  */
 #ifndef PSTK_JPEG_FRAME_H

@@ -462,7 +462,7 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GRO
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* The data of a row besides its chunks. */
+/* The data of a row except its chunks. */
 struct row {
     struct table table;
     const uint16_t *quant;

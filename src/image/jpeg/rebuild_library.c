@@ -14,8 +14,8 @@
 
 _Static_assert(sizeof(JBLOCK) == 128, "libjpeg's coefficients are ours");
 
-/* Bytes of the markers that libjpeg writes besides the scans: tables, and up to 256 scan headers of
- * 14 bytes. */
+/* Bytes of the markers that libjpeg writes in addition to the scans: tables, and up to 256 scan
+ * headers of 14 bytes. */
 #define MARKERS_SIZE 8192u
 
 /* libjpeg's handle of a component's blocks. */

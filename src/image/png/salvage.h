@@ -9,7 +9,7 @@
 
 #include "image/png/rows.h"
 
-/* Bytes of a chunk of rows besides the rows: its length, name and CRC; the headers of zlib and of a
+/* Bytes of a chunk of rows without the rows: its length, name and CRC; the headers of zlib and of a
  * block, and the checksum of all rows. */
 #define PSTK__PNG_SALVAGE_HEAD 32u
 /* Bytes of arena: this struct, and zlib's state and window, 44 KiB by its documentation; zlib's
