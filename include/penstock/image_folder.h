@@ -74,8 +74,8 @@ struct pstk_image_folder_info {
 };
 
 /* Find the images of a folder. A folder without images is no error. EINVAL: a class folder has no
- * images, or a name that is not UTF-8; a link leads to a folder that it lies in; folders lie too
- * deep in one another. ENOENT, EACCES, ...: a folder cannot be read; err.native has the errno:
+ * images, or a name that is not UTF-8; a link leads to a folder that it lies in; folders are nested
+ * too deeply. ENOENT, EACCES, ...: a folder cannot be read; err.native has the errno:
  * ENOTDIR of a path that is a file. ECANCELED: on_progress ended it. Messages have names as they
  * are, below the folder; that of path itself as it was given. */
 PSTK_API int pstk_image_folder_open(struct pstk_image_folder **out,

@@ -121,8 +121,8 @@ const char *pstk__coding_check_array(const struct pstk__coding_array *array,
 {
     if (array->dtype != field->dtype || array->n_dims != field->n_dims) {
         snprintf(text, 160,
-                 "is an array of %s with %u dimensions; the field has %s with %u, of the first "
-                 "sample or as named",
+                 "is an array of %s with %u dimensions; must be of %s with %u, as the first sample "
+                 "or the setting fields has",
                  pstk_dtype_name(array->dtype), array->n_dims, pstk_dtype_name(field->dtype),
                  field->n_dims);
         return text;
@@ -187,8 +187,8 @@ int pstk__coding_retype(struct pstk__index_field *field, const struct pstk_field
     case PSTK_FIELD_SCALAR:
         if (!is_integer(wanted->dtype))
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "field %s: a scalar is read from text, and must be of an integer "
-                              "dtype; read others as utf8 or bytes",
+                              "field %s: a scalar is read from text, so its dtype must be an "
+                              "integer type (read other numbers as utf8 or bytes)",
                               name);
         field->coding = PSTK__CODING_TEXT_INTEGER;
         break;
@@ -201,8 +201,8 @@ int pstk__coding_retype(struct pstk__index_field *field, const struct pstk_field
     default:
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "field %s: its kind is %u; must be bytes, utf8, image, scalar or ndarray, "
-            "which files hold: for others pack the data set",
+            "field %s: its kind is %u; must be bytes, utf8, image, scalar or ndarray, the kinds "
+            "that files can hold (for another kind pack the data set)",
             name, wanted->kind);
     }
     field->field = *wanted;

@@ -198,7 +198,7 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
         return code;
     if (code != PSTK_EINVAL)
         return pstk__fail(err, code, PSTK_STAGE_SHARD,
-                          "the index %s cannot be read, or is damaged, where it names %s %u: "
+                          "the index %s cannot be read, or is damaged, at the name of %s %u: "
                           "remove the index, and it is built again",
                           source->format->index ? source->format->index(source)->path
                                                 : source->path,

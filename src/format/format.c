@@ -127,9 +127,10 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
     const struct pstk_first_of *list = &foreign->first_of[number];
     uint32_t n = 0;
     if (!list->name || !list->suffixes || !pstk__array_name_ok(list->name, strlen(list->name)))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "foreign.first_of[%u]: name or suffixes is missing or no name of a field",
-                          number);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "foreign.first_of[%u]: name or suffixes is missing, or is not the name of a field",
+            number);
     for (uint32_t i = 0; i < number; i++)
         if (strcmp(foreign->first_of[i].name, list->name) == 0)
             return fail_list(list, "must be the only list of that name", err);
@@ -139,7 +140,8 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
             return fail_list(list, "must be 2 to 8 suffixes with ; between them, as 'jpg;png'",
                              err);
         if (strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") < size)
-            return fail_list(list, "must be in lower case, in which suffixes are taken", err);
+            return fail_list(
+                list, "must be in lower case, because readers compare suffixes in lower case", err);
         int is_twice = list_has(list->suffixes, (size_t)(at - list->suffixes), at, size);
         for (uint32_t i = 0; i < number; i++)
             is_twice |= list_has(foreign->first_of[i].suffixes,
@@ -149,8 +151,8 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
                         strlen(foreign->fields[i].name) == size &&
                         memcmp(foreign->fields[i].name, at, size) == 0;
         if (is_twice)
-            return fail_list(list, "must name each suffix once, and none that is a field by itself",
-                             err);
+            return fail_list(
+                list, "must name each suffix once, and no suffix that is a field of its own", err);
         at += size;
         if (!*at)
             break;
@@ -163,8 +165,8 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
     return pstk__coding_are_alike(list->suffixes, has_type)
                ? 0
                : fail_list(list,
-                           "its suffixes have different types; must be of one (other than .npy "
-                           "files they may be read as a type that is given, too)",
+                           "its suffixes have different types; must have one type (or give the "
+                           "field a type, unless a suffix is npy)",
                            err);
 }
 

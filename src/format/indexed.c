@@ -273,8 +273,8 @@ static int build(void *user, struct pstk__index_build *build)
                                            .progress = add_progress};
     r = pstk__index_build_result(build, pstk__parallel_map_run(&map, err));
     if (r == PSTK_ECANCELED)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "indexing %s was canceled: nothing is kept of it", work->opening->path);
+        return pstk__fail(err, r, PSTK_STAGE_OPEN, "indexing %s was canceled; nothing was saved",
+                          work->opening->path);
     return r;
 }
 

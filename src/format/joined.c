@@ -331,9 +331,8 @@ static int join_schema(struct pstk__source *source, struct pstk_error *err)
     struct pstk_field fields[PSTK_MAX_FIELDS];
     const uint32_t n = common_fields(joined, fields);
     if (n == 0)
-        return FAIL(PSTK_EINVAL, "mixture: the data sets have no field that is alike in all of "
-                                 "them; pack them with fields of equal names, kinds, dtypes and "
-                                 "shapes");
+        return FAIL(PSTK_EINVAL, "mixture: no field is the same in all data sets; pack them with "
+                                 "fields of equal names, kinds, dtypes and shapes");
     for (uint32_t i = 0; i < n; i++)
         join_codec(joined, &fields[i]);
     const int rc = pstk__schema_init(&source->schema, fields, n, err);
@@ -507,8 +506,8 @@ int pstk__joined_check_field(const struct pstk__source *source, const char *name
                     name, path, joined->parts[0].source->path);
     if (is_common(joined, &schema->fields[pstk__schema_find(schema, name)], &other, &what))
         return FAIL(PSTK_EINVAL,
-                    "mixture: field %s, which an output reads, belongs to another field that is "
-                    "not alike in all data sets; must be (leave the output out)",
+                    "mixture: field %s, which an output reads, belongs to another field; must be "
+                    "one that is the same in all data sets (leave the output out)",
                     name);
     if (!what)
         return FAIL(PSTK_EINVAL,
@@ -517,6 +516,6 @@ int pstk__joined_check_field(const struct pstk__source *source, const char *name
                     name, path, joined->parts[other].source->path);
     return FAIL(PSTK_EINVAL,
                 "mixture: field %s, which an output reads, has another %s in data set %s than in "
-                "%s; must be alike in all (leave the output or the data set out)",
+                "%s; must be the same in all (leave the output or the data set out)",
                 name, what, path, joined->parts[other].source->path);
 }

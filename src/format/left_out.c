@@ -197,7 +197,8 @@ static void find_nested(struct look *look)
     }
     char why[SHOWN + 100];
     snprintf(why, sizeof why,
-             "only files right in it are read (move them there, or open its folder %.*s alone)",
+             "only files directly in the folder are read (move them there, or open its subfolder "
+             "%.*s alone)",
              shown(first, SHOWN), first);
     all.is_part = look->n_names >= MAX_NAMES || look->has_more;
     if (all.n)
@@ -220,11 +221,11 @@ uint64_t pstk__left_out_find(const struct pstk__source *source, char text[PSTK_L
     look.cased.is_part = look.n_cased > MAX_CASED;
     look.other.is_part = look.n_other > MAX_OTHER;
     if (look.cased.n)
-        say(&look, &look.cased, "", "in",
-            "its name ends in letters of another case than those that are read (rename it)");
+        say(&look, &look.cased, "", "in", "readers expect its suffix in lower case (rename it)");
     if (look.other.n && look.n_read)
         say(&look, &look.other, "", "in",
-            "files with names of another kind are read (open it by its own name or a pattern)");
+            "the other files in it form the data set (open this one by its own name or by a "
+            "pattern)");
     find_nested(&look);
     for (uint32_t i = 0; i < look.n_folders; i++)
         free(look.folders[i].name);

@@ -268,7 +268,7 @@ static int fail_list(int r, const char *path, struct pstk_error *err)
         return pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory to list the files of %s", path);
     if (r == PSTK_EFBIG)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "%s names more than %u files: join them into larger ones", path,
+                          "%s matches more than %u files: join them into larger files", path,
                           MAX_FILES);
     if (r == -ENOENT && has_pattern_last(path))
         return pstk__fail_errno(err, ENOENT, PSTK_STAGE_OPEN, "cannot open the folder of %s", path);

@@ -73,7 +73,8 @@ static int find_images(const struct pstk__texts *names, const char *below, char 
     }
     if (first)
         snprintf(found, FOUND_SIZE,
-                 "%llu of its images %s %s (%.*s%s%.*s), which is not read: convert to JPEG or PNG",
+                 "%llu of its images %s %s (%.*s%s%.*s), which penstock does not read: convert "
+                 "them to JPEG or PNG",
                  (unsigned long long)n, n == 1 ? "is" : "are", format, SHOWN, below,
                  below[0] ? "/" : "", SHOWN, first);
     return first != NULL;
@@ -90,8 +91,8 @@ static int find_data(const struct pstk__store *store, const char *path,
         const char *format = join(below, path, name) ? find(store, below) : NULL;
         if (!format)
             continue;
-        snprintf(found, FOUND_SIZE, "%.*s in it is one, of the format %s: open that", SHOWN, name,
-                 format);
+        snprintf(found, FOUND_SIZE, "it contains %.*s, a data set of the format %s: open that one",
+                 SHOWN, name, format);
         return 1;
     }
     return 0;
@@ -126,8 +127,8 @@ static int find_parquet(const struct pstk__texts *names, const char *path, char 
         const char *name = pstk__texts_get(names, i);
         if (!is_parquet(name))
             continue;
-        snprintf(found, FOUND_SIZE, "it has %.*s, not read in place; " PACK_IN_PYTHON, SHOWN, name,
-                 path);
+        snprintf(found, FOUND_SIZE, "it has %.*s, which is not read in place; " PACK_IN_PYTHON,
+                 SHOWN, name, path);
         return 1;
     }
     return 0;
@@ -154,7 +155,7 @@ static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
     for (uint64_t i = 0; i < names->n; i++)
         has_manifest |= strcmp(pstk__texts_get(names, i), PSTK__MANIFEST_FILE) == 0;
     if (has_manifest)
-        snprintf(found, FOUND_SIZE, "its " PSTK__MANIFEST_FILE " is another program's");
+        snprintf(found, FOUND_SIZE, "another program wrote its " PSTK__MANIFEST_FILE);
     else if (names->n == 1)
         snprintf(found, FOUND_SIZE, "it has only %.*s", SHOWN, first);
     else
@@ -297,34 +298,36 @@ static int fail_matches(const struct pstk__store *store, const char *path,
     const unsigned long long n = listing->names.n;
     if (format && !is_folder(first) && strcmp(suffix_of(path), suffix_of(name)) == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s matches %llu name%s, the first %.*s; must be their folder, as no "
-                          "pattern opens this format (open %s, of the format %s)",
+                          "%s matches %llu name%s, the first %.*s; must be their folder, because "
+                          "no pattern opens this format (open %s, of the format %s)",
                           path, n, n == 1 ? "" : "s", SHOWN, name, give, format);
     if (format)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s matches %llu name%s, the first %.*s%s; must match files of a format, "
-                          "and end as they do, as in *.tar (open %s, of the format %s)",
+                          "%s matches %llu name%s, the first %.*s%s; must match files of one "
+                          "format, and end in its suffix, as in *.tar (open %s, of the format %s)",
                           path, n, n == 1 ? "" : "s", SHOWN, name,
                           is_folder(first) ? ", a folder" : "", give, format);
     if (is_folder(first))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s matches %llu folder%s, the first %.*s; must match files of a format, "
-                          "and end as they do, as in *.tar",
+                          "%s matches %llu folder%s, the first %.*s; must match files of one "
+                          "format, and end in its suffix, as in *.tar",
                           path, n, n == 1 ? "" : "s", SHOWN, name);
     if (is_parquet(path) && is_parquet(name))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s matches %llu Parquet file%s, not read in place; " PACK_IN_PYTHON,
+                          "%s matches %llu Parquet file%s, which penstock does not read in "
+                          "place; " PACK_IN_PYTHON,
                           path, n, n == 1 ? "" : "s", path);
     if (is_parquet(name) && path[strlen(path) - 1] == '*') /* the first alone would be a part */
         snprintf(first, sizeof first, "%s.parquet", path);
     if (is_parquet(name) || is_packed_in_python(suffix_of(name)))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s matches %llu file%s, the first %.*s, not read in place; "
-                          "" PACK_IN_PYTHON,
+                          "%s matches %llu file%s, the first %.*s, which penstock does not read in "
+                          "place; " PACK_IN_PYTHON,
                           path, n, n == 1 ? "" : "s", SHOWN, name, first);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s names %llu file%s of no format that is read; the first is %s", path, n,
-                      n == 1 ? "" : "s", first);
+                      "%s matches %llu file%s that no reader recognises, the first %s; must match "
+                      "files of one format, and end in its suffix, as in *.tar",
+                      path, n, n == 1 ? "" : "s", first);
 }
 
 /* Fail if braces of the path name a missing file. A `*` gives only existing ones. */

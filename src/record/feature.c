@@ -223,9 +223,10 @@ const char *pstk__example_other(const void *data, uint64_t size)
         else if (tag == TAG_SECOND) /* its entries are coded as a feature's are */
             has_lists |= pstk__example_next(&example, &entry) > 0;
     }
-    return has_lists      ? "a tf.train.SequenceExample"
-           : has_features ? "what begins as a tf.train.Example and is not one to its end"
-                          : NULL;
+    return has_lists ? "a tf.train.SequenceExample"
+           : has_features
+               ? "a tf.train.Example only at its beginning, so it is damaged or of another type"
+               : NULL;
 }
 
 /* ---- a feature ------------------------------------------------------------------------------- */

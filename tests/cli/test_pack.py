@@ -604,7 +604,7 @@ def folders_that_lie_too_deep_are_refused_with_the_reason(world):
     src, out = world.fresh("deep"), world.fresh("packed-deep")
     os.makedirs(os.path.join(src, "a", *["folder-%06d" % i for i in range(66)]))
     _, err = run("pack", src, out, status=2)
-    assert "a/folder-000000/folder-000001/" in err and "folders lie too deep in one another here (at most 64)" in err, err
+    assert "a/folder-000000/folder-000001/" in err and "folders are nested too deeply here; must be at most 64 levels" in err, err
 
 
 @test

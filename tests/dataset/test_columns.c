@@ -263,7 +263,8 @@ TEST(verify_finds_values_that_the_records_do_not_have)
     fixture_put(path, "manifest.json", text);
     free(bytes);
     CHECK_EQ(pstk_verify(path, 0, 1, on_bad, NULL, &found, &f.err), 1);
-    CHECK(strstr(found.last.message, "page 2, records 1020 to 1299: not all values are those"));
+    CHECK(
+        strstr(found.last.message, "page 2, records 1020 to 1299: some values differ from those"));
     CHECK_EQ(found.last.offset, 3 * 4096);
     CHECK_EQ(found.n_elsewhere, 0);
     fixture_close(&f);

@@ -269,9 +269,9 @@ class FolderTest(Case):
 class LeftOut(Case):
     """Files of the format of a folder that it does not read are counted and named, by the package and the command."""
 
-    NESTED = "{n} file{s} in the folders below {path} {are} left out, {the}{first}: only files right in it are read (move them there, or {do} its folder {folder} alone)"
-    CASED = "1 file in {path} is left out, {first}: its name ends in letters of another case than those that are read (rename it)"
-    OTHER = "1 file in {path} is left out, {first}: files with names of another kind are read (open it by its own name or a pattern)"
+    NESTED = "{n} file{s} in the folders below {path} {are} left out, {the}{first}: only files directly in the folder are read (move them there, or {do} its subfolder {folder} alone)"
+    CASED = "1 file in {path} is left out, {first}: readers expect its suffix in lower case (rename it)"
+    OTHER = "1 file in {path} is left out, {first}: the other files in it form the data set (open this one by its own name or by a pattern)"
 
     make, pack = FolderTest.make, FolderTest.pack
 
@@ -342,7 +342,7 @@ class LeftOut(Case):
             for word, folder in re.findall(r"(open) its folder (\S+) alone", says or ""):
                 with penstock.Dataset(os.path.join(path, folder)) as data:
                     self.assertGreaterEqual(len(data), 1)
-            for name in re.findall(r"left out, (\S+): files with names of another kind", says or ""):
+            for name in re.findall(r"left out, (\S+): the other files in it form", says or ""):
                 for way in (name, re.sub("[0-9]+", "*", name)):
                     with penstock.Dataset(os.path.join(path, way)) as data:
                         self.assertEqual(len(data), 1)

@@ -403,8 +403,8 @@ class Wrong(Folders):
                                    ("webp", {"a/b.webp": b"x"}, "1 of its images is WebP (a/b.webp)"),
                                    ("gif", {"a.GIF": b"x", "b.gif": b"", "c.txt": b""}, "2 of its images are GIF (a.GIF)"),
                                    ("shard", {"0.pstk": b"x"}, "it has 0.pstk, but no manifest.json"),
-                                   ("table", {"a.txt": b"", "t.csv": b"file_name\na.jpg\n"}, "t.csv in it is one, of the format table: open that"),
-                                   ("deeper", {"n/t.npy": array, "x/y.txt": b"", "z.txt": b""}, "n in it is one, of the format arrays: open that")):
+                                   ("table", {"a.txt": b"", "t.csv": b"file_name\na.jpg\n"}, "it contains t.csv, a data set of the format table: open that one"),
+                                   ("deeper", {"n/t.npy": array, "x/y.txt": b"", "z.txt": b""}, "it contains n, a data set of the format arrays: open that one")):
             self.refuse(self.put(files, name), "is not a data set: ", found, "open that" if "open that" in found else "images, in class folders or flat")
         os.makedirs(self.path("empty"))
         self.refuse(self.path("empty"), "is not a data set: it is empty;")
@@ -430,7 +430,7 @@ class Wrong(Folders):
                 with penstock.Dataset(found[1]) as data:  # the advice, as it is printed
                     self.assertIn(data.info.format, {"folder": ["folder"], "arrays": ["npy"]}[found[2]])
         for pattern, kind in (("in/train/a/*.jpg", "folder"), ("arrays/*.npy", "arrays")):  # it ends as the files do
-            self.refuse(self.path(pattern), "must be their folder, as no pattern opens this format", f"of the format {kind}")
+            self.refuse(self.path(pattern), "must be their folder, because no pattern opens this format", f"of the format {kind}")
         self.refuse(self.path("i?/tr*/*.jpg"), "no such file", "* and ? are wildcards only in the last part")
         self.refuse(self.path("in/{train,val}/*.tar"), "no such file", "and not with braces")
         for missing in ("none/*", "none/*.tar", "in/none/img-?.jpg"):
@@ -441,8 +441,8 @@ class Wrong(Folders):
             with self.assertRaisesRegex(penstock.DataSetNotFoundError, "cannot open .*: No such file"):
                 penstock.Dataset(self.path(missing))
         self.put({"x.txt": b""}, "text/deep")
-        self.refuse(self.path("text/*"), "matches 1 folder, the first deep; must match files of a format")
-        self.refuse(self.path("text/deep/*.txt"), "names 1 file of no format that is read")
+        self.refuse(self.path("text/*"), "matches 1 folder, the first deep; must match files of one format")
+        self.refuse(self.path("text/deep/*.txt"), "matches 1 file that no reader recognises, the first ")
 
     def test_a_folder_of_two_formats_is_refused_with_what_to_open(self):
         """One stray file would be the data set, in place of all others."""
@@ -524,7 +524,7 @@ class Wrong(Folders):
                 with penstock.Dataset(self.path("packed")) as data:
                     self.assertEqual(len(data), 4)
             self.refuse(self.put({"manifest.json": manifest}, f"bare-{number}"),
-                        "is not a data set: its manifest.json is another program's")
+                        "is not a data set: another program wrote its manifest.json")
         for manifest, says in ((b"", "0 bytes, too few"), (b"{}", "2 bytes, too few"), (300 * b"x", "does not end with its checksum")):
             self.put({"manifest.json": manifest}, "packed")  # beside shards it is ours, and damaged
             self.refuse(self.path("packed"), says)

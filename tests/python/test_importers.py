@@ -194,7 +194,7 @@ class Files(Case):
                 self.assertEqual([row["n"] for row in packed], list(wanted))
         self.assert_says("cannot open " + self.path("s{1}/12.parquet"), quiet, self.path("s{1}/{09..12}.parquet"), self.path("no"))
         for many in ("{0..99999999999}", 8 * "{0..9}"):
-            self.assert_says("names more than 1048576 files", quiet, self.path("s{1}/" + many + ".parquet"), self.path("no"))
+            self.assert_says("matches more than 1048576 files", quiet, self.path("s{1}/" + many + ".parquet"), self.path("no"))
         self.assert_says("matches no file", quiet, self.path("s{1}/9?.parquet"), self.path("no"))
         self.assert_says([self.path("s{1}") + " is not a data set: ", "00.parquet", f"penstock.pack('{self.path('s{1}')}', OUT)"],
                          penstock.Dataset, self.path("s{1}"))

@@ -247,7 +247,7 @@ class Right(Mds):
         self.check(path, [{c: sample[c] for c in "az"} for sample in samples])
         only = [{"p": sample["p"]} for sample in samples]
         self.write(only, (20,), "pickles")
-        self.assert_says(["column 'p'", "no pickle", "name a column in fields"], penstock.Dataset, self.path("pickles"))
+        self.assert_says(["column 'p'", "never loads a pickle", "name a column in fields"], penstock.Dataset, self.path("pickles"))
 
     def test_names_become_names_of_fields(self):
         value = ("int8", 1, b"\1", 1)
@@ -642,12 +642,12 @@ class Damaged(Mds):
                     with open(name, "r+b") as file:
                         file.seek(place)
                         file.write(bytes([right[place] ^ 1 << i % 8]))
-                    self.assert_says([f"record {i} ", "other sizes than the index has"], data.__getitem__, i)
+                    self.assert_says([f"record {i} ", "its head and the index give its values different sizes"], data.__getitem__, i)
                     for field in "abc":  # a value whose place does not depend on that size is right
                         try:
                             self.assertEqual(data.get(i, field), wanted[i][field])
                         except penstock.CorruptRecordError as error:
-                            self.assertIn("other sizes than the index has", str(error))
+                            self.assertIn("its head and the index give its values different sizes", str(error))
                     with open(name, "r+b") as file:
                         file.write(right)
             self.assertEqual([data[i] for i in range(9)], wanted)
@@ -679,7 +679,7 @@ class Damaged(Mds):
         refuse("ndarray", array(good), array(good)[:-1], "11 bytes of elements, but its shape needs 12")
         refuse("ndarray", array(good), array(good) + b"x", "13 bytes of elements, but its shape needs 12")
         refuse("ndarray", array(good), b"\7" + head[1:], "dtype 7, which does not exist")
-        refuse("ndarray", array(good), array(good.astype("int32")), "is an array of i32 with 1 dimensions; the field has i16")
+        refuse("ndarray", array(good), array(good.astype("int32")), "is an array of i32 with 1 dimensions; must be of i16")
         refuse("ndarray", array(good), array(good.reshape(2, 3)), "with 2 dimensions")
         refuse("ndarray:int16", array(good, False), b"\xff" + bytes(100), "too few for an array of 63 dimensions")
         refuse("ndarray:int16", array(good.reshape(2, 3), False), b"\x0b" + struct.pack("<QQ", 1 << 63, 1 << 63), "its shape needs")

@@ -307,7 +307,7 @@ class Refused(Arrays):
                 (file(np.zeros((4, 5), order="F")), ["Fortran", "numpy.ascontiguousarray"]),
                 (file(np.zeros(4, ">f4")), ["big-endian", "array.astype('<f4')"]),
                 (file(np.zeros(())), ["has no dimensions", "reshape(1)"]),
-                (file(np.zeros((0, 4))), ["0 samples"]),
+                (file(np.zeros((0, 4))), ["0 rows"]),
                 (file(np.zeros((4, 0))), ["dimension 1 is 0", "remove the file"]),
                 (file(np.zeros(3, "c8")), ["'<c8'", "array.astype"]),
                 (file(np.zeros(3, "S5")), ["'|S5'", "array.astype"]),
@@ -325,7 +325,7 @@ class Refused(Arrays):
                 (head(text.format("'u1'", False, "(3,)"), body=b"abcd"), ["1 bytes after its array"]),
                 (b"", ["cut short"]), (b"\x93NUMPY\x01\x00", ["cut short"]), (b"\x93NUMPY\x01\x00\x10\x00{", ["cut short"])):
             with self.subTest(words=words):
-                self.refuse(self.put(data), "x.npy" if words != ["0 samples"] else "data", *words)
+                self.refuse(self.put(data), "x.npy" if words != ["0 rows"] else "data", *words)
 
     def test_nothing_of_a_head_is_evaluated(self):
         for text in ("{'descr': '<i4', 'fortran_order': False, 'shape': (__import__('os').getpid(),)}",

@@ -84,7 +84,7 @@ class Parquet(TableCase):
             self.assertEqual({name: dataset.fields[name].field.kind for name in list(dataset.fields)[2:]}, wanted)
         for columns in ({"a b": ints, "a_b": ["01", "x", "y", "z"]}, {"image_": ints, "image": ints}):
             path = self.put_parquet(columns)
-            self.assert_says(["columns '%s' and '%s' of " % tuple(columns) + path, "are both the field", "rename one"], penstock.Dataset, path)
+            self.assert_says(["columns '%s' and '%s' of " % tuple(columns) + path, "both become the field", "rename one"], penstock.Dataset, path)
         again = penstock.Dataset(self.put_parquet({"größe": ints}), foreign=penstock.Foreign(fields={"gr____e": "float64"}))
         self.assertEqual(again[1]["gr____e"], 2.0)
         twice = self.put_parquet({"a": ints})

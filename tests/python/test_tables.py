@@ -127,7 +127,7 @@ class Tables(TableCase):
         for path in (self.put_csv(rows), self.put_csv(rows, "labels.tsv", delimiter="\t"), self.put_json(rows)):
             self.assertEqual(list(self.check(path, rows).fields), ["image", "path"])
         many = "".join(json.dumps(rows[i % 3]) + "\n" for i in range(10001))
-        self.refused(["line 10002", "column late is none of the first 10000 rows"],
+        self.refused(["line 10002", "column late is in none of the first 10000 rows"],
                      many + json.dumps({**rows[0], "late": 1}) + "\n", "labels.jsonl")
 
     # ---- Hugging Face's imagefolder --------------------------------------------------------------------
@@ -275,7 +275,7 @@ class Tables(TableCase):
         for row, words in (({"path": paths[0], "n": "1"}, "'\"1\"'; must be an integer"),
                            ({"path": paths[0], "n": None}, "'null'; must be an integer"),
                            ({"path": paths[0]}, "no column n"), ({"n": 1}, "no column path"),
-                           ({"path": paths[0], "n": 1, "more": 2}, "column more is none of the first 10000 rows")):
+                           ({"path": paths[0], "n": 1, "more": 2}, "column more is in none of the first 10000 rows")):
             self.refused(["line 12001", words], lines + json.dumps(row) + "\n", "labels.jsonl")
         path = self.put(lines + json.dumps({"path": paths[0], "n": 1, "more": 2}) + "\n", "labels.jsonl")
         self.assert_says("the row has no column more", penstock.Dataset, path,
@@ -306,7 +306,7 @@ class Tables(TableCase):
         long = "x" * 63
         for a, b, field in (("a b", "a_b", "a_b"), ("a_b", "a/b", "a_b"), ("a", "a", "a"), ("image", "image_", "image_"), ("path_", "path", "path_"),
                             ("", "column2", "column2"), (long + "1", long + "2", long)):
-            words = [f"columns '{a[:55]}", f"' and '{b[:55]}", f"are both the field {field}; must be different ones (rename one)"]
+            words = [f"columns '{a[:55]}", f"' and '{b[:55]}", f"both become the field {field}; must have different names (rename one)"]
             self.refused(words, f"file_name,{a},{b}\n{path},1,2\n")
             if a != b:
                 self.refused(words, json.dumps({"file_name": path, a: 1, b: 2}) + "\n", "labels.jsonl",
@@ -341,7 +341,7 @@ class Tables(TableCase):
         self.images(2)
         for name, advice in (("images\\0.png", r"its path has a \, which separates no folders here (write /)"),
                              ("file:///images/0.png", "its path is an address (write the path alone)"),
-                             ("images/0.png ", "its path begins or ends with a blank (remove that)"),
+                             ("images/0.png ", "its path begins or ends with a blank (remove the blank)"),
                              ("images/e\u0301.png", "give the folder that they are below (root_path), or write names in the files' Unicode form, NFC or NFD"),
                              ("image/0.png", "give the folder that they are below (root_path)")):
             shown = name.replace("\\", "\\\\")
@@ -422,7 +422,7 @@ class Tables(TableCase):
         self.refused(["NUL", "line 3"], f"path,n\n{path},1\n{path}\0,2\n")
         self.refused("NUL", f'{{"path": "{path}"}}\n\0', "labels.jsonl")
         self.refused("UTF-16", f"path,n\n{path},1\n".encode("utf-16"))
-        self.refused(["no end", "line 3"], f'path,n\n{path},1\n"{path},2\n')
+        self.refused(["no closing quote", "line 3"], f'path,n\n{path},1\n"{path},2\n')
         self.refused(["after its closing quote", "line 2"], f'path,n\n"{path}"x,1\n')
         self.refused(["carriage return", "line 1"], f"path,n\r{path},1\r{path},2\r")
         self.refused("twice", f'{{"path": "{path}", "path": "x"}}\n', "labels.jsonl")

@@ -184,7 +184,7 @@ class Tar(Case):
             self.assertEqual(next(iter(loader))["cls"].dtype, np.int16)
         with self.assertRaises(penstock.UnsupportedError) as caught:
             penstock.Dataset(folder, foreign=penstock.Foreign(fields={"cls": "float32"}))
-        self.assertIn("integer dtype", str(caught.exception))
+        self.assertIn("must be an integer type", str(caught.exception))
 
     def test_a_label_that_is_no_number_is_a_bad_sample(self):
         members = [member(f"{n}.cls", b"many" if n == 7 else b"300" if n == 8 else str(n).encode()) for n in range(20)]
@@ -589,7 +589,7 @@ class Tar(Case):
 
     def test_the_error_for_a_suffix_with_dots_advises_split_at(self):
         folder = self.named("some", *(f"s{i}.txt" for i in range(5)), "s.7.07.txt")
-        words = "suffix '{}', as others have; keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
+        words = "suffix '{}', which other samples have; keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
         with penstock.Dataset(folder) as data:
             for i, suffix in ((0, "7.07.txt"), (5, "txt")):
                 with self.assertRaisesRegex(penstock.CorruptRecordError, words.format(suffix)):

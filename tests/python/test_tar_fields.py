@@ -113,7 +113,7 @@ class Images(Members):
         with tarfile.open(os.path.join(path, "000.tar")) as tar:
             begin = {info.name: info.offset for info in tar}
         self.refused(path, "000.tar", f"byte {begin['01050.png']}", "suffix 'png'", f"at byte {begin['01050.jpg']}",
-                     "name this one in fields")
+                     "name this suffix in fields")
         with penstock.Dataset(path, foreign=penstock.Foreign(fields={"png": "image"})) as data:
             self.assertEqual(data[1050], {"jpg": small, "png": picture(7, "png")})
 
@@ -243,7 +243,7 @@ class FirstOf(Members):
         self.refused(path, "each suffix once", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;jpg"}))
         self.refused(path, "each suffix once", kind=error,
                      foreign=penstock.Foreign(fields={"image": "jpg;png", "other": "png;gif"}))
-        self.refused(path, "a field by itself", kind=error,
+        self.refused(path, "a field of its own", kind=error,
                      foreign=penstock.Foreign(fields={"image": "jpg;png", "png": "image"}))
         self.refused(path, "lower case", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;PNG"}))
         self.refused(path, "2 to 8 suffixes", kind=error, foreign=penstock.Foreign(fields={"image": ";".join("abcdefghi")}))
@@ -337,7 +337,7 @@ class Arrays(Members):
     def test_a_sample_that_departs_is_an_error_of_its_own(self):
         good = np.zeros((2, 3), np.float32)
         for name, data, word in (
-                ("dtype", npy(np.zeros((2, 3), np.float64)), "is an array of f64 with 2 dimensions; the field has f32 with 2"),
+                ("dtype", npy(np.zeros((2, 3), np.float64)), "is an array of f64 with 2 dimensions; must be of f32 with 2"),
                 ("dims", npy(np.zeros(6, np.float32)), "is an array of f32 with 1 dimensions"),
                 ("shape", npy(np.zeros((2, 4), np.float32)), "dimension 1 is 4; must be 3"),
                 ("short", npy(good)[:-1], "has 23 bytes of elements, but its shape needs 24"),

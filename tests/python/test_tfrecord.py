@@ -144,7 +144,7 @@ class Right(Tfrecord):
         with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"})) as data:
             self.assertEqual([data[i] for i in range(9)], [{"data": one} for one in records])
         many = [example({f"feature {i}": [i] for i in range(70)}), example({"a/b": [1], "a.b": [2]}), example({"k" * 64: [1]})]
-        for i, (one, words) in enumerate(zip(many, ("more than 64", "give the name a.b", "has 64 bytes"), strict=True)):
+        for i, (one, words) in enumerate(zip(many, ("more than 64", "become the field name a.b", "has 64 bytes"), strict=True)):
             folder = self.put({"0.tfrecord": [one]}, f"many{i}")
             self.refused(folder, words, 'fields={"data": "bytes"}', kind=penstock.UnsupportedError)
             self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"}))[0], {"data": one})
@@ -221,7 +221,7 @@ class Right(Tfrecord):
         self.refused(folder + "/none-*", "matches no file", kind=penstock.DataSetNotFoundError)
         with open(folder + "/x1.txt", "w"):
             pass
-        self.refused(folder + "/x*.txt", "names 1 file of no format", "x1.txt", kind=penstock.UnsupportedError)
+        self.refused(folder + "/x*.txt", "matches 1 file that no reader recognises", "x1.txt", kind=penstock.UnsupportedError)
 
     def test_files_compressed_by_gzip_are_read_whatever_their_names(self):
         records = b"".join(frame(data_of(n)) for n in range(900))
@@ -583,15 +583,15 @@ class Odd(Tfrecord):
             self.assertTrue(told.endswith(" ask for --field data=bytes\n"), told)
             self.assert_says(self.advice, penstock.pack, folder, self.path("packed"))  # says it in Python, though the command packs
         late = self.put({"0.tfrecord": [*[example({"length": 1}) for _ in range(1000)], records[0]]}, "late")
-        self.unreadable(penstock.Dataset(late), 1000, "no tf.train.Example")
+        self.unreadable(penstock.Dataset(late), 1000, "not a tf.train.Example")
 
     def test_records_that_are_nearly_examples_are_refused(self):
         usual = example({"i": 5})
         for i, (records, words) in enumerate((
-                ([usual + b"\x1b"], "begins as a tf.train.Example"),
-                ([usual + b"\x1b" * 101 + b"\x1c" * 101], "begins as a tf.train.Example"),
-                ([example({"i": 5, "x": Raw(b"\x1a\x02\x08\xff")})], "begins as a tf.train.Example"),
-                ([example({"i": Raw(b"\x22\x00")})], "begins as a tf.train.Example"),
+                ([usual + b"\x1b"], "a tf.train.Example only at its beginning"),
+                ([usual + b"\x1b" * 101 + b"\x1c" * 101], "a tf.train.Example only at its beginning"),
+                ([example({"i": 5, "x": Raw(b"\x1a\x02\x08\xff")})], "a tf.train.Example only at its beginning"),
+                ([example({"i": Raw(b"\x22\x00")})], "a tf.train.Example only at its beginning"),
                 ([usual, b"no example"], "record 1 "), ([b"no example", usual], "record 1 "))):
             folder = self.put({"0.tfrecord": records}, f"nearly{i}")
             self.refused(folder, "0.tfrecord", words, self.advice, kind=penstock.UnsupportedError)
@@ -637,7 +637,7 @@ class Departing(Tfrecord):
 
     def test_a_record_that_is_no_example_among_others_is_named(self):
         data = penstock.Dataset(self.put({"0.tfrecord": [*[example({"i": [n]}) for n in range(1200)], b"no example"]}))
-        self.unreadable(data, 1200, "0.tfrecord", "record 1200", "no tf.train.Example")
+        self.unreadable(data, 1200, "0.tfrecord", "record 1200", "not a tf.train.Example")
 
     def test_a_key_that_comes_late_is_named(self):
         folder = self.put({"0.tfrecord": [*[example({"i": [n]}) for n in range(1500)], example({"i": [1], "a/late": [b"x"]})]})

@@ -57,7 +57,7 @@ def parquet_of(path: str) -> str | None:
         return None
     for other in ("metadata.csv", "metadata.jsonl"):
         if os.path.isfile(os.path.join(path, other)):
-            raise SettingsError(f"{path} has a metadata.parquet and a {other}: name the one that is meant, or remove the other")
+            raise SettingsError(f"{path} has a metadata.parquet and a {other}: give the path of the right one, or remove the other")
     return inside
 
 

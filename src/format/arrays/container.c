@@ -66,8 +66,8 @@ static struct pstk__array_field *add_field(const struct pstk__container *contain
 {
     if (fields->n == PSTK_MAX_FIELDS) {
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                   "%s: with it the data set has more than %d arrays, the most that it may have; "
-                   "save some to another directory",
+                   "%s: this file brings the data set to more than %d arrays, the limit; save some "
+                   "of them to another directory",
                    container->path, PSTK_MAX_FIELDS);
         return NULL;
     }
@@ -312,7 +312,7 @@ int pstk__container_read(const struct pstk__container *container, struct pstk__a
                                                 : read_safetensors(container, fields, err);
     if (rc == 0 && fields->n == before)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s has no arrays: a data set of 0 samples; remove it, or save arrays",
+                          "%s contains no arrays; remove it, or write it again with arrays",
                           container->path);
     return rc;
 }

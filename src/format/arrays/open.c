@@ -221,14 +221,15 @@ static int check_rows(struct pstk__source *source, struct pstk_error *err)
     source->n_samples = fields[0].array.shape[0];
     for (uint32_t i = 1; i < arrays->list.n; i++)
         if (fields[i].array.shape[0] != source->n_samples)
-            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                              "%s: %s has %" PRIu64 " rows, %s has %" PRIu64
-                              "; must be as many in each, because row i of every array is sample i",
-                              source->path, shown(source, &fields[0], one), source->n_samples,
-                              shown(source, &fields[i], other), fields[i].array.shape[0]);
+            return pstk__fail(
+                err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                "%s: %s has %" PRIu64 " rows, %s has %" PRIu64
+                "; all arrays must have the same number of rows, because row i of each is sample i",
+                source->path, shown(source, &fields[0], one), source->n_samples,
+                shown(source, &fields[i], other), fields[i].array.shape[0]);
     if (source->n_samples == 0)
-        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s is empty: a data set of 0 samples", source->path);
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is empty: its arrays have 0 rows",
+                          source->path);
     return 0;
 }
 

@@ -180,11 +180,11 @@ static void add_tensor(struct parse *parse, const char *tensor,
     }
     for (uint32_t i = 0; i < out->n; i++)
         if (strcmp(out->tensors[i].name, tensor) == 0)
-            damaged_tensor(parse, tensor, "it is there twice");
+            damaged_tensor(parse, tensor, "it appears twice");
     if (out->n == PSTK_MAX_FIELDS)
         FAIL(parse, PSTK_ENOTSUP,
-             "%s has more than %d tensors, the most that a data set may have; save those whose "
-             "rows are samples, some to another file",
+             "%s has more than %d tensors, the most that a data set may have; save only tensors "
+             "whose rows are samples, or move some to another file",
              parse->name, PSTK_MAX_FIELDS);
     if (parse->code < 0)
         return;
@@ -205,7 +205,7 @@ static void read_pair(struct parse *parse, const struct pstk__json_piece *key,
     else if (strcmp(json_string_value(name), "__metadata__") != 0)
         add_tensor(parse, json_string_value(name), value);
     else if (parse->has_metadata++ || value->at[0] != '{')
-        damaged(parse, "__metadata__ is not an object, or there twice");
+        damaged(parse, "__metadata__ is not an object, or appears twice");
     json_decref(name);
 }
 
@@ -220,12 +220,13 @@ static void check_places(struct parse *parse)
         for (uint32_t k = 0; k < i; k++)
             if (array->offset < out->tensors[k].array.end &&
                 out->tensors[k].array.offset < array->end)
-                damaged_tensor(parse, out->tensors[i].name, "its bytes are another one's, too");
+                damaged_tensor(parse, out->tensors[i].name,
+                               "its bytes overlap those of another tensor");
         sum += array->end - array->offset;
     }
     if (parse->code == 0 && sum != parse->size)
         FAIL(parse, PSTK_EBADMSG,
-             "%s has %llu bytes that are of no tensor; must have none: write it again with "
+             "%s has %llu bytes that belong to no tensor; must have none: write it again with "
              "safetensors",
              parse->name, (unsigned long long)(parse->size - sum));
 }
@@ -257,7 +258,7 @@ int pstk__safetensors_parse(struct pstk__safetensors *safetensors, const char *h
             read_pair(&parse, &key, &value);
     }
     if (parse.code == 0 && walk.at != walk.end)
-        damaged(&parse, "it goes on after its object");
+        damaged(&parse, "other bytes follow its object");
     if (parse.code == 0)
         check_places(&parse);
     return parse.code;

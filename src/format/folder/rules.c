@@ -13,7 +13,7 @@ int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct 
     if (depth <= MAX_DEPTH)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "%s%.500s: folders lie too deep in one another here (at most %d)",
+                      "%s%.500s: folders are nested too deeply here; must be at most %d levels",
                       named.before, named.name, MAX_DEPTH);
 }
 

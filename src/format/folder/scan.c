@@ -228,8 +228,8 @@ static int build(void *user, struct pstk__index_build *build)
     if (r == 0 && work->folders.n > 0)
         r = run_map(work, err);
     if (r == PSTK_ECANCELED)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "indexing %s was canceled: nothing is kept of it", work->opening->path);
+        return pstk__fail(err, r, PSTK_STAGE_OPEN, "indexing %s was canceled; nothing was saved",
+                          work->opening->path);
     if (r == 0 && build->n_joined == 0)
         r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
                        "%s holds no images: neither it nor its subfolders have a %s",

@@ -38,9 +38,10 @@ static int fail_folder(const struct pstk__folder_walk *walk, const char *path, i
     if (native == ENOMEM)
         return fail_memory(walk);
     if (native == EFBIG)
-        return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "the folder %s/%s has more than 2^24 names: part it into several",
-                          walk->root, shown);
+        return pstk__fail(
+            walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+            "the folder %s/%s has more than 2^24 names: split it into several folders", walk->root,
+            shown);
     return pstk__fail_errno(walk->err, native, PSTK_STAGE_OPEN, "cannot read the folder %s/%s",
                             walk->root, shown);
 }
@@ -239,7 +240,8 @@ static int walk_one(struct pstk__folder_walk *walk, const char *path,
     struct pstk__texts names = {0};
     if (walk->n_dirs >= MAX_DIRS)
         return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "%s has more than 2^24 folders: do links lead to one again and again?",
+                          "%s has more than 2^24 folders; does a link lead back to a folder above "
+                          "it? (remove the link)",
                           walk->root);
     int r = look_at_folder(walk, path, entry);
     if (r == 0)

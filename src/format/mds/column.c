@@ -355,7 +355,8 @@ static const char *view_images(struct pstk__field_view *view, const struct pstk_
     const int64_t plain =
         pstk__translated_size(view->codec, &field->field, view->data, view->stored_size);
     if (plain < 0)
-        return WRONG("has %" PRIu64 " bytes, other than the sizes of its images add up to", size);
+        return WRONG("has %" PRIu64 " bytes, but the sizes of its images add up to another number",
+                     size);
     view->plain_size = (uint32_t)plain;
     return plain > UINT32_MAX ? WRONG("has 4 GiB or more") : NULL;
 }
@@ -469,7 +470,7 @@ int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *w
     if (!how)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field %s: its column holds values of the type %s, which cannot be read "
-                          "as %s; read them as they are, or as bytes",
+                          "as %s; leave the type out, or read them as bytes",
                           field->field.name, describe(&field->field, own), describe(wanted, other));
     if (how == 2)
         field->coding = PSTK__CODING_PLAIN;

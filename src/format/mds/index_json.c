@@ -256,7 +256,7 @@ static json_t *load(struct parse *parse, const struct pstk__json_piece *piece)
     json_t *value =
         json_loadb(piece->at, piece->size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     if (!value && json_error_code(&why) == json_error_out_of_memory)
-        fail(parse, PSTK_ENOMEM, "takes more memory than there is");
+        fail(parse, PSTK_ENOMEM, "does not fit into memory");
     else if (!value)
         fail(parse, PSTK_EBADMSG, "is not JSON: %.150s", why.text);
     return value;
@@ -357,7 +357,7 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
         parse.mds = calloc(1, sizeof *parse.mds + n * sizeof parse.mds->shards[0] + size + 1);
         /* Every name is part of the text, and its 0 takes the place of its quotes. */
         if (!parse.mds || pstk__texts_open(names, n, size) < 0)
-            fail(&parse, PSTK_ENOMEM, "takes more memory than there is");
+            fail(&parse, PSTK_ENOMEM, "does not fit into memory");
     }
     if (parse.code == 0) {
         parse.mds->n_shards = n;

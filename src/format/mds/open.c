@@ -314,7 +314,7 @@ static int view_run(const struct pstk__source *source, uint64_t fields,
         view->offset = offsets->begin[c] + (uint64_t)(view->data - data);
         if (!wrong && (view->stored_size > source->limits.max_stored[f] ||
                        view->plain_size > source->limits.max_plain[f]))
-            wrong = "is larger than the index has it";
+            wrong = "is larger than the index says";
         if (wrong)
             return pstk__record_fail(out, (uint32_t)f, PSTK_EBADMSG, PSTK_STAGE_RECORD, err, "%s",
                                      wrong);
@@ -342,8 +342,8 @@ static int mds_parse(const struct pstk__source *source, const struct pstk__sampl
         if (out->file_offset + from != extent->offset ||
             offsets.begin[last + 1] - from != extent->size)
             return pstk__indexed_fail(source, at, out->file_offset, head_of(mds), err,
-                                      "its head gives values other sizes than the index has: it is "
-                                      "damaged; copy the file again");
+                                      "its head and the index give its values different sizes: it "
+                                      "is damaged; copy the file again");
         const int r = view_run(source, fields, extent, &offsets, out, err);
         if (r < 0)
             return r;

@@ -201,9 +201,9 @@ static int is_wanted(const struct pstk_foreign *wanted, const char *name)
 static int fail_fields(const struct walk *walk)
 {
     return pstk__fail(walk->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s: column '%s' and all others are pickles, or of encodings that are "
-                      "unknown; penstock loads no pickle: name a column in fields to read its "
-                      "bytes, or write the data set again with other encodings",
+                      "%s: column '%s' and all others are pickles, or have unknown encodings; "
+                      "penstock never loads a pickle: name a column in fields to read its bytes, "
+                      "or write the data set again with other encodings",
                       walk->scan->path, walk->mds->columns.at[0].field.name);
 }
 

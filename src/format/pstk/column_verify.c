@@ -148,7 +148,7 @@ static int compare(struct pstk__column_verifier *verifier, uint32_t i,
         return 0;
     pstk__fail(&verifier->bad, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                "%s: page %u, records %" PRIu64 " to %" PRIu64
-               ": not all values are those that the records have (%s of field %s)",
+               ": some values differ from those in the records (%s of field %s)",
                page->file, page->page, first, first + page->n - 1,
                pstk__column_fact_name(column->derived.fact),
                verifier->manifest->schema.fields[column->derived.field].name);

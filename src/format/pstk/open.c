@@ -201,7 +201,7 @@ static int fill(struct pstk__source *source, const char *path, struct pstk_error
         return r;
     if (state->manifest.n_samples == 0)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s is empty: a data set of 0 samples", path);
+                          "%s is empty: the data set has 0 samples", path);
     r = allocate(source, err);
     if (r < 0)
         return r;

@@ -122,7 +122,7 @@ static int open_input(struct verify *verify, const struct pstk__verify_request *
         return r;
     if (m->n_samples == 0 && m->n_parts == 1)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s is empty: a data set of 0 samples", path);
+                          "%s is empty: the data set has 0 samples", path);
     verify->input.path = path;
     verify->input.store = verify_request->store;
     verify->input.manifest = m;

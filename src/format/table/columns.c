@@ -148,11 +148,10 @@ static int part_names(struct pstk__table_columns *columns, struct pstk__table_fi
                 continue;
             pstk__table_show(a->key, strlen(a->key), shown);
             pstk__table_show(b->key, strlen(b->key), other);
-            return pstk__fail(
-                file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                "columns '%s' and '%s' of %s are both the field %s; must be different "
-                "ones (rename one)",
-                shown, other, file->scan.path, a->name);
+            return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "columns '%s' and '%s' of %s both become the field %s; must have "
+                              "different names (rename one)",
+                              shown, other, file->scan.path, a->name);
         }
     return 0;
 }
@@ -338,11 +337,11 @@ static int match_keys(const struct pstk__table_columns *columns, struct pstk__ta
             k = find_key(columns, cell->key, cell->key_size);
         if (k == columns->n) {
             pstk__table_show(cell->key, cell->key_size, shown);
-            return pstk__table_file_fail(file, cell->at,
-                                         "the column %s is none of the first %d rows: give the "
-                                         "field's type: utf8, bytes or a float (its value is null "
-                                         "in rows without it)",
-                                         shown, PSTK__TABLE_SAMPLE);
+            return pstk__table_file_fail(
+                file, cell->at,
+                "the column %s is in none of the first %d rows: give the field a type: utf8, bytes "
+                "or a float (its value is null in rows without the column)",
+                shown, PSTK__TABLE_SAMPLE);
         }
         of[k] = cell;
     }
@@ -351,8 +350,8 @@ static int match_keys(const struct pstk__table_columns *columns, struct pstk__ta
             return pstk__table_file_fail(
                 file, 0,
                 columns->of[i].class == PSTK__CLASS_NONE && i != columns->path
-                    ? "the row has no column %s; all rows must have it, or the field's type be "
-                      "utf8, bytes or a float"
+                    ? "the row has no column %s; every row must have it, or the field must have "
+                      "the type utf8, bytes or a float"
                     : "the row has no column %s",
                 columns->of[i].key);
     return 0;

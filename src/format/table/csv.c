@@ -41,7 +41,8 @@ static int take_quoted(struct parse *parse, struct pstk__cell *cell)
     char *to = parse->room;
     for (;; parse->at++) {
         if (parse->at == parse->size)
-            return parse->is_end ? wrong(parse, begin, "a quote has no end") : MORE;
+            return parse->is_end ? wrong(parse, begin, "a quoted value has no closing quote")
+                                 : MORE;
         const char c = parse->bytes[parse->at];
         if (c == 0)
             return wrong_nul(parse);
@@ -104,8 +105,8 @@ static int take_end(struct parse *parse, int *is_last)
         return DONE;
     }
     return wrong(parse, parse->at,
-                 c == '\r' ? "a carriage return stands alone: a line must end in LF or CR LF, or "
-                             "the value be quoted"
+                 c == '\r' ? "a carriage return has no line feed after it: end lines in LF or CR "
+                             "LF, or quote the value"
                            : "a value goes on after its closing quote: quotes in it must be "
                              "doubled");
 }

@@ -85,9 +85,9 @@ static int make_room(struct pstk__table_file *file, uint64_t size)
 
 static int fail_large(struct pstk__table_file *file)
 {
-    pstk__table_file_fail(file, 0,
-                          "the row has more than 16 MiB: a quote may be missing its end, or lines "
-                          "theirs");
+    pstk__table_file_fail(
+        file, 0,
+        "the row has more than 16 MiB: a closing quote or the ends of lines may be missing");
     if (file->err)
         file->err->code = PSTK_EFBIG;
     return PSTK_EFBIG;
@@ -105,7 +105,8 @@ static int take_row(struct pstk__table_file *file)
         if (n < 0)
             return (int)n;
         if ((uint64_t)n < left && (uint64_t)n < wanted)
-            return pstk__table_file_fail(file, (uint64_t)n, "the table ends here, and was longer");
+            return pstk__table_file_fail(file, (uint64_t)n,
+                                         "the table ends here, but was longer before");
         const uint64_t size = (uint64_t)n < left ? (uint64_t)n : left;
         int r = make_room(file, size);
         if (r < 0)

@@ -242,8 +242,8 @@ static int read_value(struct pstk__table_row *row, const struct pstk__json_piece
         cell->kind = PSTK__CELL_STRING;
         return read_string(piece, room, &cell->text, &cell->size) < 0
                    ? wrong(row, cell->at,
-                           "this is no JSON string: it must be UTF-8 without control characters, "
-                           "its escapes those of JSON, none of them \\u0000")
+                           "this is not a JSON string: must be UTF-8 without control characters, "
+                           "with the escapes of JSON except \\u0000")
                    : 0;
     }
     if (piece->at[0] == '[' || piece->at[0] == '{') {
@@ -258,7 +258,7 @@ static int read_value(struct pstk__table_row *row, const struct pstk__json_piece
     const char *end = piece->at + piece->size;
     if (cell->kind == PSTK__CELL_NUMBER && !is_number(piece->at, end) &&
         not_finite(piece->at, end) != piece->size)
-        return wrong(row, cell->at, "this is no JSON value");
+        return wrong(row, cell->at, "this is not a JSON value");
     return 0;
 }
 
@@ -282,7 +282,7 @@ static int take_member(struct pstk__table_row *row, const char *line,
     if (row->n_cells == PSTK__TABLE_MAX_CELLS)
         return wrong(row, key_at, "the row has more than 63 columns");
     if (read_string(key, room, &cell.key, &cell.key_size) < 0)
-        return wrong(row, key_at, "the key is no JSON string");
+        return wrong(row, key_at, "the key is not a JSON string");
     if (is_double(row, &cell))
         return wrong(row, key_at, "the object has this key twice");
     if (read_value(row, value, room, &cell) < 0)
@@ -320,7 +320,7 @@ static int parse_json(const struct pstk__table_kind *kind, const char *bytes, ui
         return wrong(row, (uint64_t)(walk.at - bytes),
                      "the JSON object ends here or is damaged: each must be on one line");
     if (walk.at != end)
-        return wrong(row, (uint64_t)(walk.at - bytes), "more follows the JSON object on its line");
+        return wrong(row, (uint64_t)(walk.at - bytes), "the line goes on after its JSON object");
     return row->n_cells ? 1 : wrong(row, 0, "the JSON object is empty");
 }
 

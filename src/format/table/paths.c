@@ -55,8 +55,8 @@ int pstk__table_find(const struct pstk__store *store, const char *path, char tab
     const int has_json = has_metadata(store, path, "metadata.jsonl", has_csv ? other : table);
     if (has_csv > 0 && has_json > 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "%s has a metadata.csv and a metadata.jsonl: name the one that is meant, "
-                          "or remove the other",
+                          "%s has a metadata.csv and a metadata.jsonl: give the path of the right "
+                          "one, or remove the other",
                           path);
     if (has_csv < 0 || has_json < 0)
         return pstk__fail_errno(err, -(has_csv < 0 ? has_csv : has_json), PSTK_STAGE_OPEN,
@@ -123,14 +123,14 @@ const char *pstk__table_image_path(const struct pstk__table_paths *paths, const 
     memcpy(path, from, size);
     path[size] = 0;
     if (has_dots(path))
-        return "the path has a part '..': paths must lie below the root folder (root_path), and "
-               "be written without";
+        return "the path has a part '..'; must lie below the root folder (root_path), and be "
+               "written without '..'";
     if (path[0] == '/') {
         const char *rest = paths->root[0] == '/' ? below(paths->root, path) : NULL;
         rest = rest ? rest : below(paths->real, path);
         if (!rest)
-            return "the path is absolute, and not below the root folder: give the folder below "
-                   "which all lie (root_path)";
+            return "the path is absolute, and not below the root folder: give the folder that "
+                   "contains all images (root_path)";
         memmove(path, rest, strlen(rest) + 1);
     }
     size = strlen(path);
@@ -146,6 +146,6 @@ const char *pstk__table_path_flaw(const char *path)
     if (strstr(path, ":/"))
         return "its path is an address (write the path alone)";
     if (n > 0 && (strchr(blanks, path[0]) || strchr(blanks, path[n - 1])))
-        return "its path begins or ends with a blank (remove that)";
+        return "its path begins or ends with a blank (remove the blank)";
     return NULL;
 }

@@ -502,7 +502,7 @@ static void join_part(void *user, const void *from)
     if (build->code == 0 &&
         build->n_joined >= UINT32_MAX - 1) /* each sample is a file, and the index is one more */
         build->code = pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                                 "%s has more than 2^32 rows: part it into several tables",
+                                 "%s has more than 2^32 rows: split it into several tables",
                                  work->paths->table);
     if (build->code == 0 && result->rows.n > 0)
         build->code = pstk__index_writer_add(build->writer, name, result->bytes,
@@ -649,8 +649,8 @@ static int build(void *user, struct pstk__index_build *build)
     pstk__table_file_close(file);
     free(file);
     if (r == PSTK_ECANCELED)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "indexing %s was canceled: nothing is kept of it", work->paths->table);
+        return pstk__fail(err, r, PSTK_STAGE_OPEN, "indexing %s was canceled; nothing was saved",
+                          work->paths->table);
     return r < 0 ? r : finish(work, build);
 }
 

@@ -309,8 +309,10 @@ static const char *read_text(const struct pstk__table_column *column, const stru
     const uint64_t end = column->reading == PSTK__READ_BYTES ? *size : pstk__utf8_end(*data, *size);
     if (end == *size)
         return NULL;
-    snprintf(text, 240, "is not UTF-8 from its byte %llu on; must be, or the field's type be bytes",
-             (unsigned long long)end);
+    snprintf(
+        text, 240,
+        "is not UTF-8 from its byte %llu on; must be UTF-8, or the field must have the type bytes",
+        (unsigned long long)end);
     return text;
 }
 

@@ -111,7 +111,7 @@ static const char *take_pax_size(struct pending *pending, const uint8_t *from, u
     uint64_t number = 0;
     for (uint64_t i = 0; i < size; i++) {
         if (from[i] < '0' || from[i] > '9' || number > FILE_MAX)
-            return "a pax record has a size that is no number";
+            return "a pax record has a size that is not a number";
         number = 10 * number + (uint64_t)(from[i] - '0');
     }
     pending->size = number;
@@ -143,7 +143,7 @@ static const char *take_pax(struct pending *pending, const uint8_t *from, uint64
                        value_size = (uint64_t)(end - equals - 1);
         const char *wrong = NULL;
         if (key_is(key, key_size, "path"))
-            wrong = memchr(equals + 1, 0, value_size) ? "a pax record has a name with a 0"
+            wrong = memchr(equals + 1, 0, value_size) ? "a pax record has a name with a zero byte"
                                                       : take_name(pending, equals + 1, value_size);
         else if (key_is(key, key_size, "size"))
             wrong = take_pax_size(pending, equals + 1, value_size);
@@ -256,7 +256,7 @@ enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t beg
             return fail(fault, "the checksum of a header is wrong: copy the archive again",
                         begin + at);
         if (!read_size(header + SIZE, &size) || size > FILE_MAX)
-            return fail(fault, "a header has a size that is no number: copy the archive again",
+            return fail(fault, "a header has a size that is not a number: copy the archive again",
                         begin + at);
         const enum kind kind = kind_of(header[TYPE]);
         if (kind == REFUSED)

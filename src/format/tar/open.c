@@ -158,10 +158,11 @@ static int may_end_later(const struct pstk__source *source, uint32_t field)
 static int fail_absent(const struct pstk__source *source, const struct pstk__sample_location *at,
                        const void *page, uint32_t field, struct pstk_error *err)
 {
-    return pstk__indexed_fail(source, at, pstk__indexed_cell(source, at, page, 0), 0, err,
-                              "the sample has no member with the suffix '%s', as others have%s",
-                              source->schema.fields[field].name,
-                              may_end_later(source, field) ? "; " PSTK__TAR_LAST_DOT : "");
+    return pstk__indexed_fail(
+        source, at, pstk__indexed_cell(source, at, page, 0), 0, err,
+        "the sample has no member with the suffix '%s', which other samples have%s",
+        source->schema.fields[field].name,
+        may_end_later(source, field) ? "; " PSTK__TAR_LAST_DOT : "");
 }
 
 /* Compare an extent with the index's own limits, which sized the memory. */
@@ -311,7 +312,7 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent, 
 {
     struct pstk__tar_member member;
     struct pstk__tar_name name;
-    struct pstk__tar_fault fault = {.why = "its bytes are no member"};
+    struct pstk__tar_fault fault = {.why = "its bytes are not a member of a tar archive"};
     for (uint64_t at = 0; at < extent->size; at = member.next - extent->offset) {
         const enum pstk__tar_step step = pstk__tar_read(
             &member, extent->offset + at, extent->data + at, extent->size - at, &fault);

@@ -192,7 +192,7 @@ static int add_field(struct walk *walk, struct pstk__inferred_schema *found, con
         return fail_at(
             walk, at, PSTK_ENOTSUP,
             "the samples have more than 64 different suffixes, all after the first dot of a name; "
-            "must be at most 64, for each is a field: rename members, " OR_LAST);
+            "must be at most 64, because each suffix becomes a field: rename members, " OR_LAST);
     if (strspn(suffix, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") !=
         strlen(suffix))
         return fail_at(walk, at, PSTK_ENOTSUP,
@@ -512,8 +512,8 @@ static int fail_second(struct samples *samples, const struct pstk__tar_name *nam
     char why[384];
     snprintf(why, sizeof why,
              "the sample has a second image, with the suffix '%.63s'; the first is at byte %" PRIu64
-             ". Images of different types are one field here, for none of the first %u samples has "
-             "both: name this one in fields to have both",
+             ". Images of different types share one field here, because none of the first %u "
+             "samples has both: name this suffix in fields to get both",
              name->suffix, before, INFERRED);
     return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
 }

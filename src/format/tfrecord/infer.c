@@ -70,17 +70,17 @@ static int check_key(struct sample *sample, const struct pstk__feature *feature)
                                         (unsigned long long)feature->key_size, PSTK_MAX_NAME - 1,
                                         advice);
     if (sample->n == PSTK_MAX_FIELDS)
-        return pstk__tfrecord_walk_fail(&sample->walk, PSTK_ENOTSUP,
-                                        "the records have more than %d features, the most that "
-                                        "fields may be: %s",
-                                        PSTK_MAX_FIELDS, advice);
+        return pstk__tfrecord_walk_fail(
+            &sample->walk, PSTK_ENOTSUP,
+            "the records have more than %d features, the limit of fields: %s", PSTK_MAX_FIELDS,
+            advice);
     pstk__tfrecord_name(name, feature->key, feature->key_size);
     for (uint32_t i = 0; i < sample->n; i++)
         if (pstk__tfrecord_is_name(name, (const uint8_t *)sample->sketches[i].key,
                                    sample->sketches[i].key_size))
             return pstk__tfrecord_walk_fail(&sample->walk, PSTK_ENOTSUP,
-                                            "two keys of features give the name %s, in which bytes "
-                                            "other than A-Z a-z 0-9 _ - are '.': %s",
+                                            "two feature keys become the field name %s, because "
+                                            "bytes other than A-Z a-z 0-9 _ - become '.': %s",
                                             name, advice);
     return 0;
 }
@@ -180,7 +180,7 @@ static int add_other(struct sample *sample, const uint8_t *data)
     if (other)
         return fail_record(sample, other);
     return sample->n_examples > 0
-               ? fail_record(sample, "no tf.train.Example, as that of records before it is")
+               ? fail_record(sample, "not a tf.train.Example, unlike that of earlier records")
                : 0;
 }
 
@@ -198,7 +198,7 @@ static int add_record(struct sample *sample)
     const int has_entries = example.entries.at < example.entries.end;
     sample->n_examples += (uint64_t)has_entries;
     if (has_entries && sample->n_others > 0)
-        return fail_record(sample, "a tf.train.Example, and the records before it are none");
+        return fail_record(sample, "a tf.train.Example, unlike that of earlier records");
     return add_features(sample, &example);
 }
 
@@ -249,10 +249,10 @@ static int make_fields(const struct sample *sample, const struct pstk_foreign *w
         if (pstk__index_find_field(found, wanted->fields[i].name) >= 0)
             continue;
         if (found->n_fields == PSTK_MAX_FIELDS)
-            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "field %s: the records have %d features without it, the most that "
-                              "fields may be",
-                              wanted->fields[i].name, PSTK_MAX_FIELDS);
+            return pstk__fail(
+                err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                "field %s: the records have %d other features already, the limit of fields",
+                wanted->fields[i].name, PSTK_MAX_FIELDS);
         r = pstk__tfrecord_want(&found->fields[found->n_fields++], &wanted->fields[i], err);
     }
     return r;

@@ -265,7 +265,7 @@ static int view_features(const struct parse *parse)
     if (r < 0)
         return r;
     if (!pstk__example_begin(&example, parse->data, parse->length))
-        return fail_data(parse, "its data is no tf.train.Example, as that of others is");
+        return fail_data(parse, "its data is not a tf.train.Example, unlike that of other records");
     while ((r = pstk__example_next(&example, &feature)) > 0) {
         const int i = pstk__tfrecord_find(found, feature.key, feature.key_size, guess);
         if (i < 0)
@@ -278,7 +278,7 @@ static int view_features(const struct parse *parse)
         last[i] = feature;
     }
     if (r < 0)
-        return fail_data(parse, "its data is no tf.train.Example, as that of others is");
+        return fail_data(parse, "its data is not a tf.train.Example, unlike that of other records");
     for (uint32_t i = 0; r == 0 && i < out->n_fields; i++)
         if ((seen >> i & 1) && last[i].size > 0)
             r = view_feature(parse, i, &last[i]);

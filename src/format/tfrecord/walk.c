@@ -50,9 +50,8 @@ static int fail_head(struct pstk__tfrecord_walk *walk, const uint8_t *head)
     if (walk->begin == 0 && is_zlib)
         return pstk__tfrecord_walk_fail(
             walk, PSTK_ENOTSUP,
-            "the file is compressed by zlib, so records cannot be read alone: "
-            "write it again without compression or with that of gzip, or "
-            "unpack it by pigz -dz");
+            "the file is compressed by zlib, so no record can be read by itself: write it again "
+            "with gzip or without compression, or unpack it by pigz -dz");
     return pstk__tfrecord_walk_fail(
         walk, PSTK_EBADMSG,
         "%s: the checksum of its length is %08x, but these bytes state %08x; copy the file again%s",

@@ -95,7 +95,7 @@ TEST(lines_in_quotes_are_counted)
 
 TEST(csv_that_is_wrong_is_refused_where_it_is)
 {
-    WRONG(pstk__table_csv, "a,\"b\nc", 2, "no end");
+    WRONG(pstk__table_csv, "a,\"b\nc", 2, "no closing quote");
     WRONG(pstk__table_csv, "a,\"b\"c\n", 5, "after its closing quote");
     WRONG(pstk__table_csv, "a\rb\n", 1, "carriage return");
     WRONG(pstk__table_csv, "a,\0b\n", 2, "NUL");
@@ -124,7 +124,7 @@ TEST(json_has_its_values)
 TEST(json_that_is_wrong_is_refused_where_it_is)
 {
     WRONG(pstk__table_json, "[1]\n", 0, "JSON object");
-    WRONG(pstk__table_json, "{\"a\":1} x\n", 8, "more follows");
+    WRONG(pstk__table_json, "{\"a\":1} x\n", 8, "the line goes on after its JSON object");
     WRONG(pstk__table_json, "{\"a\":\n", 5, "ends here");
     WRONG(pstk__table_json, "{}\n", 0, "empty");
     WRONG(pstk__table_json, "{\"a\":1,\"a\":2}\n", 7, "twice");
@@ -133,13 +133,13 @@ TEST(json_that_is_wrong_is_refused_where_it_is)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char line[64];
         int n = snprintf(line, sizeof line, "{\"a\":%s}\n", words[i]);
-        check_wrong(&pstk__table_json, line, (uint64_t)n, 5, "no JSON value");
+        check_wrong(&pstk__table_json, line, (uint64_t)n, 5, "not a JSON value");
         n = snprintf(line, sizeof line, "{\"a\":[1,%s]}\n", words[i]);
         check_wrong(&pstk__table_json, line, (uint64_t)n, 5, "not JSON");
     }
     WRONG(pstk__table_json, "{\"a\":{NaN:1}}\n", 5, "not JSON");
-    WRONG(pstk__table_json, "{\"a\":01}\n", 5, "no JSON value");
-    WRONG(pstk__table_json, "{\"a\":1.}\n", 5, "no JSON value");
+    WRONG(pstk__table_json, "{\"a\":01}\n", 5, "not a JSON value");
+    WRONG(pstk__table_json, "{\"a\":1.}\n", 5, "not a JSON value");
     WRONG(pstk__table_json, "{\"a\":[1,]}\n", 5, "not JSON");
     WRONG(pstk__table_json, "{\"a\":[01]}\n", 5, "not JSON");
     WRONG(pstk__table_json, "{\"a\":[-]}\n", 5, "not JSON");

@@ -126,7 +126,7 @@ TEST(sizes_may_be_binary)
     CHECK_EQ(member.size, 1ull << 33);
     memset(header + 124, 0xff, 12);
     tar_sum(header);
-    CHECK(is_bad("size that is no number"));
+    CHECK(is_bad("size that is not a number"));
 }
 
 TEST(damage_and_what_is_not_read_is_refused)

@@ -500,8 +500,8 @@ def _warn_of_left_out(path: str) -> None:
     tables, folders = _names(path)
     nested = [os.path.join(folder, name) for folder in folders[:64] for name in _names(os.path.join(path, folder))[0]]
     _say_left_out([name for name in tables if not name.endswith(".parquet")], f"in {path}",
-                  "its name ends in letters of another case than those that are read (rename it)")
-    _say_left_out(nested, f"in the folders below {path}", "only files right in it are read (move them there, or pack its folder "
+                  "readers expect its suffix in lower case (rename it)")
+    _say_left_out(nested, f"in the folders below {path}", "only files directly in the folder are read (move them there, or pack its subfolder "
                   f"{os.path.dirname(nested[0])} alone)" if nested else "")
 
 
