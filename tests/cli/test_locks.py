@@ -86,7 +86,7 @@ def who_waits_says_so_at_once_and_goes_on_when_the_lock_is_free(world):
         lock.flush()
         waiter = begin("info", data)
         line = line_of(waiter)
-        assert "process 4711 on host n2 makes the index of " in line and index + ".lock" in line and os.path.dirname(data) in line, line
+        assert "process 4711 on host n2 is building the index of " in line and index + ".lock" in line and os.path.dirname(data) in line, line
         assert waiter.poll() is None
     expect(end(waiter), (0, ""))
     assert os.path.exists(index)
@@ -113,7 +113,7 @@ def a_stopped_builder_is_named_by_its_number(world):
             raise Skip("the index was there before the builder was stopped")
         waiter = begin("info", data)
         line = line_of(waiter)
-        assert f"process {builder.pid} on host {os.uname().nodename} makes the index of " in line, line
+        assert f"process {builder.pid} on host {os.uname().nodename} is building the index of " in line, line
     finally:
         builder.send_signal(signal.SIGCONT)
     expect(end(waiter)[0], 0)

@@ -197,7 +197,7 @@ class Packed(Case):
         for bit in range(64):
             broken = bytearray(data)
             broken[len(data) - 8 + bit // 8] ^= 1 << bit % 8
-            self.refused(self.put({"0.tar.gz": broken}), "0.tar.gz", "CRC-32" if bit < 32 else "the size that ends")
+            self.refused(self.put({"0.tar.gz": broken}), "0.tar.gz", "CRC-32" if bit < 32 else "the size at the end of a gzip member")
 
     def test_flipped_bits_are_seen_at_the_first_open(self):
         data = gzip.compress(archive(range(100)))
@@ -210,9 +210,9 @@ class Packed(Case):
     def test_bytes_after_the_last_member_are_refused(self):
         data = gzip.compress(archive(range(20)))
         for rest in (b"x", b"\x1fx", b"trailing", b"x" * 40):
-            self.refused(self.put({"0.tar.gz": data + rest}), "bytes follow the last gzip member")
+            self.refused(self.put({"0.tar.gz": data + rest}), "the bytes after the last gzip member are not")
         self.refused(self.put({"0.tar.gz": data + data[:7]}), "cut short")
-        self.refused(self.put({"0.tar.gz": data + bytes(600) + b"rest of it"}), "bytes follow the last gzip member")
+        self.refused(self.put({"0.tar.gz": data + bytes(600) + b"rest of it"}), "the bytes after the last gzip member are not")
 
     def test_a_name_that_lies_is_refused(self):
         self.refused(self.put({"0.tar.gz": archive(range(3))}), "0.tar.gz", "does not begin as a gzip file")
@@ -539,7 +539,7 @@ with penstock.Dataset({folder!r}, foreign=penstock.Foreign(cache_path={cache!r})
         times = os.stat(file)
         self.assertEqual(self.verified(folder)["n_bad"], 0)
         # A byte of a sample, and the head of a block that then has no type.
-        for at, byte, word in ((5_000_000, b"!", "does not unpack to what it did"), (6 + (3 + (1 << 17)) * 40, b"\xff", "byte ")):
+        for at, byte, word in ((5_000_000, b"!", "its contents differ from the first reading"), (6 + (3 + (1 << 17)) * 40, b"\xff", "byte ")):
             with open(file, "r+b") as out:
                 out.write(packed)
                 out.seek(at)

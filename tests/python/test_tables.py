@@ -476,7 +476,7 @@ class Tables(TableCase):
         self.in_place(image)
         found = self.verify(path)
         self.assertEqual((found["checksums"], [bad["record"] for bad in found["bad"]]), ("compared", [3]))
-        self.assertIn("which was kept", found["bad"][0]["reason"])
+        self.assertIn("the checksum that was kept", found["bad"][0]["reason"])
         self.in_place(image)
         self.assertEqual(self.verify(path)["n_bad"], 0)
 
@@ -596,7 +596,7 @@ class Tables(TableCase):
             with contextlib.redirect_stderr(said):
                 with penstock.Loader(data, batch_size=4, outputs=[SMALL]) as loader:
                     self.assertEqual(loader.n_samples, 12)
-        self.assertRegex(said.getvalue(), r"penstock: process 4711 on host n2 makes the index of .*\.index\.lock\)\n")
+        self.assertRegex(said.getvalue(), r"penstock: process 4711 on host n2 is building the index of .*\.index\.lock\)\n")
 
     def test_the_command(self):
         rows = self.rows()

@@ -330,12 +330,12 @@ static uint64_t remove_items(const struct pstk__cache *cache, struct pstk__cache
 static int fail_full(const struct pstk__cache *cache, const struct pstk__cache_ledger *ledger,
                      const struct items *items, uint64_t bytes, struct pstk_error *err)
 {
-    return pstk__fail(err, items->n_writing ? PSTK_EBUSY : PSTK_ENOSPC, PSTK_STAGE_OPEN,
-                      "the cache %s has no room for %llu bytes: %llu of at most %llu %s; set "
-                      "cache_size to more",
-                      cache->path, (unsigned long long)bytes, (unsigned long long)ledger->bytes,
-                      (unsigned long long)cache->max_bytes,
-                      items->n_writing ? "are being written" : "cannot be removed");
+    return pstk__fail(
+        err, items->n_writing ? PSTK_EBUSY : PSTK_ENOSPC, PSTK_STAGE_OPEN,
+        "the cache %s has no room for %llu bytes: %llu of at most %llu %s; raise cache_size",
+        cache->path, (unsigned long long)bytes, (unsigned long long)ledger->bytes,
+        (unsigned long long)cache->max_bytes,
+        items->n_writing ? "are being written" : "cannot be removed");
 }
 
 int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
@@ -344,8 +344,8 @@ int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_le
     const uint64_t max = cache->max_bytes;
     if (bytes > max)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "%llu bytes are more than the cache %s may have, %llu; set cache_size to "
-                          "more, or cache_path to a folder with more room",
+                          "%llu bytes are more than the cache %s may have, %llu; raise cache_size, "
+                          "or set cache_path to a folder with more space",
                           (unsigned long long)bytes, cache->path, (unsigned long long)max);
     if (ledger->bytes <= max - bytes)
         return 0;
@@ -501,13 +501,13 @@ static int open_folder(struct pstk__cache *cache, const char *path, int is_made,
     cache->dir = open(cache->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (cache->dir < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN,
-                                "cannot open the cache %s (it must be a folder, and no link to "
-                                "one; set cache_path to another)",
+                                "cannot open the cache %s (it must be a folder, not a link to one; "
+                                "set cache_path to another folder)",
                                 cache->path);
     struct stat st;
     if (fstat(cache->dir, &st) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot look at the cache %s",
-                                cache->path);
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN,
+                                "cannot read the attributes of the cache %s", cache->path);
     return pstk__cache_is_trusted(&st) ? 0 : pstk__cache_fail_trust(cache->path, &st, err);
 }
 

@@ -158,7 +158,7 @@ static int read_tail(struct pstk__index *index, const uint8_t *header, const uin
 static const char *header_wrong(const uint8_t *header, const uint64_t key[2], uint64_t size)
 {
     static const char *const wrong[] = {
-        [PSTK__SIDECAR_IS_OTHER] = "it is no index",
+        [PSTK__SIDECAR_IS_OTHER] = "it is not an index",
         [PSTK__SIDECAR_IS_OF_ANOTHER_VERSION] = "another version of penstock wrote it",
         [PSTK__SIDECAR_IS_DAMAGED] = "its header is damaged",
     };

@@ -175,22 +175,23 @@ static int fail_nowhere(const struct pstk__index_location *location, int native,
     if (why)
         snprintf(because, sizeof because, " (%s)", why);
     if (is_full && location->cache)
-        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                "the %s of %s has room neither there nor in the cache folder "
-                                "%s: free some space in one of them, or set cache_path to a folder "
-                                "with more",
-                                what, location->data, location->cache);
+        return pstk__fail_errno(
+            err, native, PSTK_STAGE_OPEN,
+            "the %s of %s fits neither into its folder nor into the cache folder %s: free some "
+            "space in one of them, or set cache_path to a folder with more space",
+            what, location->data, location->cache);
     if (is_full)
-        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                "the %s of %s has no room in its folder, and no cache folder is "
-                                "set: free some space, or set cache_path to a folder with more",
-                                what, location->data);
+        return pstk__fail_errno(
+            err, native, PSTK_STAGE_OPEN,
+            "the %s of %s does not fit into its folder, and no cache folder is set: free some "
+            "space, or set cache_path to a folder with more space",
+            what, location->data);
     if (location->cache) {
-        const int r = pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                       "the %s of %s can be written neither there%s nor to the "
-                                       "cache folder %s (set cache_path to a folder that can be "
-                                       "written to)",
-                                       what, location->data, because, location->cache);
+        const int r =
+            pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                             "the %s of %s can be written neither to its folder%s nor to the cache "
+                             "folder %s (set cache_path to a folder that can be written to)",
+                             what, location->data, because, location->cache);
         if (r != PSTK_ENOENT)
             return r;
         if (err)

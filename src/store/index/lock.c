@@ -117,7 +117,7 @@ static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
     const struct pstk__index_wait *wait = waiting->for_what;
     return pstk__fail(
         err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
-        "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
+        "the %s of %.400s: %s is building it, but has made no progress for %" PRIu64
         " s; continue or end that process, and open the data set again (lock: %.600s)",
         pstk__index_what(wait->location), wait->location->data, waiting->seen.holder,
         waiting->patience.idle_ns / 1000000000, wait->spot->lock);
@@ -132,7 +132,7 @@ static void announce(struct waiting *waiting)
         return;
     waiting->is_announced = 1;
     snprintf(text, sizeof text,
-             "%s makes the %s of %.400s; this process waits for it (lock: %.600s)",
+             "%s is building the %s of %.400s; this process waits for it (lock: %.600s)",
              waiting->seen.holder, pstk__index_what(wait->location), wait->location->data,
              wait->spot->lock);
     wait->watch->on_wait(wait->watch->user, text);
@@ -177,7 +177,8 @@ static int open_file(const struct pstk__index_wait *wait, struct stat *st,
                               : pstk__index_refuse(refusal, errno, NULL);
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_nlink > 1) {
         close(fd);
-        return pstk__index_refuse(refusal, EACCES, "its lock is no file, or has another name, too");
+        return pstk__index_refuse(refusal, EACCES,
+                                  "its lock is not a regular file, or has a second name");
     }
     return fd;
 }

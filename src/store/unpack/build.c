@@ -266,8 +266,7 @@ static int read_all(struct work *work, struct pstk_error *err)
     int r = pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
     if (r == PSTK_ECANCELED)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN,
-                       "reading through the compressed files of %s was canceled: nothing is kept "
-                       "of it",
+                       "indexing the compressed files of %s was canceled; nothing was saved",
                        work->table->folder);
     if (r == 0 && work->n_bad)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,

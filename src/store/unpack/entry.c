@@ -143,14 +143,14 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
                           table->folder, pstk__texts_get(&table->names, i), begin, seconds);
     }
     pstk__cache_key_name(key, name);
-    return pstk__fail(
-        err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
-        "another process or loader unpacks %s/%s into the cache, and has made no progress for "
-        "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
-        "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
-        "the data set again",
-        table->folder, pstk__texts_get(&table->names, i), seconds, wait->making.n_done,
-        table->cache_path, name);
+    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+                      "another process or loader is unpacking %s/%s into the cache, but has made "
+                      "no progress for %" PRIu64 " s: it wrote %" PRIu64
+                      " bytes to %s/" PSTK__CACHE_FOLDER
+                      "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
+                      "the data set again",
+                      table->folder, pstk__texts_get(&table->names, i), seconds,
+                      wait->making.n_done, table->cache_path, name);
 }
 
 /* Wait a little for an entry that another process or thread makes, or for room. 0: check again; <0.
@@ -258,8 +258,8 @@ static int compare(void *user, const void *bytes, uint64_t n, struct pstk_error 
         while (is[done + same] == check->memory[same])
             same++;
         pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                   "%s: it does not unpack to what it did when it was first read, from unpacked "
-                   "byte %" PRIu64 " on: it was damaged or changed in place; copy it again",
+                   "%s: its contents differ from the first reading, from unpacked byte %" PRIu64
+                   " on: the file was damaged or changed in place; copy it again",
                    check->path, check->at + done + same);
         return pstk__fail_at(err, PSTK_EBADMSG, check->name, PSTK_NONE, PSTK_NONE, 0);
     }

@@ -135,7 +135,7 @@ static const char *head_wrong(const struct pstk__unpacker *gzip)
 {
     const uint8_t *head = gzip->bytes;
     if (!is_magic(gzip))
-        return gzip->n_members ? "bytes follow the last gzip member that are none"
+        return gzip->n_members ? "the bytes after the last gzip member are not a gzip member"
                                : "it does not begin as a gzip file does";
     if (head[2] != 8 || head[3] & FLAGS_RESERVED)
         return "the header of a gzip member has a method or flags that RFC 1952 does not know";
@@ -145,9 +145,9 @@ static const char *head_wrong(const struct pstk__unpacker *gzip)
 static const char *trailer_wrong(const struct pstk__unpacker *gzip)
 {
     if (pstk__get32(gzip->bytes) != gzip->crc)
-        return "the CRC-32 of a gzip member is not that of its bytes";
+        return "the CRC-32 of a gzip member does not match its bytes";
     return pstk__get32(gzip->bytes + 4) != gzip->size
-               ? "the size that ends a gzip member is not that of its bytes"
+               ? "the size at the end of a gzip member does not match its bytes"
                : NULL;
 }
 
@@ -195,7 +195,7 @@ static const char *pass_padding(struct pstk__unpack_io *io)
         io->in++;
         io->n_in--;
     }
-    return io->n_in ? "bytes follow the last gzip member that are none" : NULL;
+    return io->n_in ? "the bytes after the last gzip member are not a gzip member" : NULL;
 }
 
 /* Parse bytes outside of the body. 1: the next part begins; 0: the input is empty; -1: *why. */

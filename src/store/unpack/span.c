@@ -142,9 +142,10 @@ static int add_chunk(struct pstk__span *span, const struct pstk__access_points *
     if (r < 0)
         return r == -EBADMSG ? fail_points(damage, "a checksum in it") : r;
     if (crc != pstk__crc32c(0, to, n)) {
-        *damage = (struct pstk__damage){.packed = span->packed - span->io.n_in,
-                                        .why = "the checksum of the bytes before this one is not "
-                                               "what it was when the file was first read"};
+        *damage = (struct pstk__damage){
+            .packed = span->packed - span->io.n_in,
+            .why =
+                "the checksum of the bytes before this one differs from that of the first reading"};
         return -EBADMSG;
     }
     span->end += n;

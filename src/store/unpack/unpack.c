@@ -430,10 +430,11 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
         pstk__packed_access_points(&unpack->table, number, path, sizeof path) < 0)
         return;
     if (damage.in_points && access(path, F_OK) < 0)
-        snprintf(text, size, "the access points file %s is gone: open the data set again", path);
+        snprintf(text, size, "the access points file %s was removed: open the data set again",
+                 path);
     else if (damage.is_replaced)
         snprintf(text, size,
-                 "its access points file %s was made anew since the data set was opened, as the "
+                 "its access points file %s was rebuilt after the data set was opened, because the "
                  "file was changed or replaced: open the data set again",
                  path);
     else if (damage.why && damage.in_points)

@@ -49,9 +49,9 @@ static int fail_byte(const struct run *run, const char *why)
 static int fail_size(const struct run *run)
 {
     char why[120];
-    snprintf(
-        why, sizeof why, "it unpacks to %s %" PRIu64 " bytes, the number that is stated for it",
-        run->n_made > run->job->unpacked ? "more than the" : "fewer than the", run->job->unpacked);
+    snprintf(why, sizeof why, "it unpacks to %s %" PRIu64 " bytes that its data set states",
+             run->n_made > run->job->unpacked ? "more than the" : "fewer than the",
+             run->job->unpacked);
     return fail_byte(run, why);
 }
 

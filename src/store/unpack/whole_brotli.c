@@ -39,7 +39,7 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
 {
     size_t n_in = io->n_in, n_out = io->n_out;
     if (stream->is_complete) {
-        *why = "bytes follow the end of what brotli made";
+        *why = "other bytes follow the end of the brotli data";
         return n_in ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
     }
     const BrotliDecoderResult r =
@@ -47,11 +47,11 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
     io->n_in = n_in;
     io->n_out = n_out;
     stream->is_complete = r == BROTLI_DECODER_RESULT_SUCCESS;
-    *why = "it is not that of brotli, or damaged";
+    *why = "it is not brotli data, or is damaged";
     if (r == BROTLI_DECODER_RESULT_ERROR)
         return is_memory(BrotliDecoderGetErrorCode(stream->brotli)) ? PSTK__UNPACK_MEMORY
                                                                     : PSTK__UNPACK_BAD;
-    *why = "bytes follow the end of what brotli made";
+    *why = "other bytes follow the end of the brotli data";
     return stream->is_complete && n_in ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
 }
 

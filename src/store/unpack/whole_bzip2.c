@@ -49,7 +49,7 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
         } else if (r == BZ_MEM_ERROR) {
             return PSTK__UNPACK_MEMORY;
         } else if (r != BZ_OK) {
-            *why = "it is not that of bzip2, or one of its checksums is wrong";
+            *why = "it is not bzip2 data, or one of its checksums is wrong";
             return PSTK__UNPACK_BAD;
         } else if (io->n_in == 0 && io->n_out == n_out) {
             break;

@@ -43,14 +43,14 @@ static const char *unpack(struct pstk__whole_stream *stream)
     size_t n;
     if (snappy_uncompressed_length(stream->in, stream->size, &n) != SNAPPY_OK ||
         n != stream->unpacked)
-        return "the size that begins it is not the one that is stated for it";
+        return "the size at its beginning differs from the size that its data set states";
     stream->out = malloc(n ? n : 1);
     if (!stream->out)
         return NULL;
     return snappy_uncompress(stream->in, stream->size, stream->out, &n) == SNAPPY_OK &&
                    n == stream->unpacked
                ? NULL
-               : "it is not that of snappy, or damaged";
+               : "it is not snappy data, or is damaged";
 }
 
 static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,

@@ -429,7 +429,7 @@ TEST(a_folder_that_is_a_link_or_that_others_write_to_is_refused)
     CHECK_EQ(mkdir(fixture_path(&c.f, "d"), 0700), 0);
     CHECK_EQ(symlink(fixture_path(&c.f, "c/entries"), fixture_path(&c.f, "d/entries")), 0);
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(&c.f, "d"), 1, &c.f.err), PSTK_ENOENT);
-    CHECK(cache == NULL && strstr(c.f.err.message, "no link"));
+    CHECK(cache == NULL && strstr(c.f.err.message, "not a link to one"));
     store_bytes(fixture_path(&c.f, "file"), (const uint8_t *)"", 0);
     CHECK(pstk__cache_open(&cache, fixture_path(&c.f, "file"), 1, &c.f.err) < 0);
     CHECK(strstr(c.f.err.message, "cache_path"));

@@ -210,7 +210,7 @@ static void see_full_disk(struct fixture *f)
      * it is EFBIG, not ENOSPC, and the message names another folder. */
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(f, "disk/d"), 0, &f->err), 0);
     CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_EFBIG);
-    CHECK(strstr(f->err.message, "cache_path to a folder with more room"));
+    CHECK(strstr(f->err.message, "cache_path to a folder with more space"));
     pstk__cache_close(cache);
     close(fd);
 }
