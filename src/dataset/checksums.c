@@ -225,7 +225,7 @@ static const char *differs(void *user, const struct pstk__index *index)
         return "since they were made, a file was written to";
     if (facts_differ(writer, index, FACT_ROWS))
         return "since they were made, samples have moved in their files";
-    return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
+    return has_segments(index, writer->source->n_samples) ? NULL : "they belong to other samples";
 }
 
 /* Implement `unusable` of store/index/location.h. */
@@ -294,8 +294,8 @@ static int fail_page(const struct pstk__checksums *checksums, uint64_t offset, c
     const char *path = checksums->index->path;
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                "the checksums %s are damaged in bytes %" PRIu64 " to %" PRIu64
-               ": %s; the samples that these are of were read, but not compared; remove the file, "
-               "and keep checksums again",
+               ": %s; the samples that they belong to were read, but not compared; remove the "
+               "file, and let verify keep checksums again",
                path, offset, offset + PSTK__PAGE_SIZE - 1, wrong);
     return pstk__fail_at(err, PSTK_EBADMSG, path, PSTK_NONE, offset, PSTK__PAGE_SIZE);
 }

@@ -105,12 +105,12 @@ static int report(const struct names *names, const struct name *of, int width, u
              (unsigned long long)first, of->text + set->prefix + set->width);
     if (first == last)
         pstk__fail(&bad, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                   "%s is missing: the names of the others count %u shards; copy it again", shard,
-                   set->count);
+                   "%s is missing: the names of the other files state %u shards; copy it again",
+                   shard, set->count);
     else
         pstk__fail(&bad, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                   "%s and the following, to number %llu, are missing: the names of the others "
-                   "count %u shards; copy them again",
+                   "%s and the following, to number %llu, are missing: the names of the other "
+                   "files state %u shards; copy them again",
                    shard, (unsigned long long)last, set->count);
     pstk__fail_at(&bad, PSTK_ENOENT, shard, PSTK_NONE, PSTK_NONE, 0);
     return names->bad(names->user, &bad) ? PSTK_ECANCELED : 0;

@@ -169,7 +169,8 @@ static int fail_changed(const struct member *member, const struct sample *sample
     }
     pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                "%s: record %llu (bytes %llu to %llu%s): the CRC32C of its bytes is %08x; must be "
-               "%08x, which was kept: they were damaged, or changed in place; copy the file again",
+               "%08x, the checksum that was kept: the bytes were damaged, or changed in place; "
+               "copy the file again",
                name, (unsigned long long)first->record, (unsigned long long)begin,
                (unsigned long long)(end - (end > begin)), n_files > 1 ? ", and other files" : "",
                crc, kept);
@@ -507,7 +508,7 @@ static int keep(struct verify *verify, struct pstk_error *err)
                                         verify->request->foreign, &work, err);
     if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
         snprintf(report->note, sizeof report->note,
-                 "no checksums are kept of data that is damaged");
+                 "no checksums were kept, because the data is damaged");
         return 0;
     }
     if (rc < 0)
@@ -541,8 +542,8 @@ static int check_all(struct verify *verify, struct pstk_error *err)
     }
     if (verify->is_salvaged) {
         snprintf(report->note, sizeof report->note,
-                 "nothing after the first damage of a file can be trusted: it was not checked; no "
-                 "checksums were %s",
+                 "verify checked each damaged file only up to its first damage, because nothing "
+                 "after it can be trusted; no checksums were %s",
                  request->keep_checksums ? "kept" : "compared");
         return run(verify, err);
     }
@@ -584,8 +585,7 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     if (salvaged == PSTK_ECANCELED || salvaged == PSTK_ENOMEM)
         return pstk__fail_copy(err, &why);
     if (salvaged != PSTK_EBADMSG && salvaged != PSTK_ENODATA) /* otherwise nothing is left */
-        add_note(request->report, "what is left of the data set was not checked: %.500s",
-                 why.message);
+        add_note(request->report, "the rest of the data set was not checked: %.500s", why.message);
     return verify->n_bad > 0 ? 0 : rc; /* the first error is about the whole data set */
 }
 
@@ -597,8 +597,8 @@ static void note_holes(const struct verify *verify)
     if (verify->n_holes == 0)
         return;
     add_note(report,
-             "%llu sample%s in holes of sparse files, whose bytes all read as 0 (the first "
-             "in %s); if the data should not have them, a copy was broken off: copy the file again",
+             "%llu sample%s in holes of sparse files, whose bytes all read as 0 (the first in %s); "
+             "if the data should have no holes, a copy was interrupted: copy the file again",
              (unsigned long long)verify->n_holes,
              verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
 }

@@ -366,7 +366,7 @@ class Packed(Case):
         data = archive(range(300))
         broken = self.put({"0.tar": data[:len(data) // 2], "1.tar": data}, "broken")
         told = without_proc(os.environ["PENSTOCK_COMMAND"], "verify", broken, status=1)
-        self.assertIn(f"what is left of the data set was not checked: the index of {broken} is a file without a name, "
+        self.assertIn(f"the rest of the data set was not checked: the index of {broken} is a file without a name, "
                       "which needs /proc: mount /proc, then try again", told)
 
     def test_files_that_webdataset_compresses_are_read_as_webdataset_reads_them(self):
