@@ -184,8 +184,8 @@ static int take_category(struct pstk_annotations *a, const struct pstk__coco_loc
     if (r < 0)
         return r;
     if (a->info.n_names == MAX_CLASSES)
-        return pstk__coco_fail(location, "the file has too many of them; must be at most %" PRIu64,
-                               MAX_CLASSES);
+        return pstk__coco_fail(
+            location, "the file has too many categories; must be at most %" PRIu64, MAX_CLASSES);
     const struct pstk__annotations_class added = {
         .name = strdup(category.name), .id = category.id, .is_thing = category.is_thing};
     return pstk__annotations_add_class(a, added, location->err);
@@ -339,11 +339,12 @@ static int read_member(struct pstk_annotations *a, const struct pstk_annotations
     const uint32_t section = section_of(&key);
     if (key.at[0] != '"')
         return pstk__fail(coco->stream.err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%.200s: byte %" PRIu64 " begins no text; must be the key of a member",
+                          "%.200s: byte %" PRIu64
+                          " does not begin a string; must be the key of a member",
                           a->path, key.offset);
     if (section < N_SECTIONS && (coco->seen & 1u << section))
         return pstk__fail(coco->stream.err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%.200s: '%s' stands there twice, at byte %" PRIu64 " again", a->path,
+                          "%.200s: the key '%s' appears twice, again at byte %" PRIu64, a->path,
                           sections[section], key.offset);
     coco->seen |= section < N_SECTIONS ? 1u << section : 0;
     r = pstk__json_stream_take(&coco->stream, ':');
@@ -540,7 +541,7 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
         a->info.n_bad > a->n_bad_images) /* otherwise its image would have no segments */
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "skip_bad: %" PRIu64 " annotations of panoptic segments are bad, and "
-                          "their images would have none; what is bad first: %s",
+                          "their images would have no segments; the first: %s",
                           a->info.n_bad - a->n_bad_images, a->bad);
     return 0;
 }

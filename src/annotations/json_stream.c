@@ -37,7 +37,7 @@ static int more(struct pstk__json_stream *s, uint64_t *from)
             return pstk__fail(s->err, s->room < PSTK__JSON_LARGEST ? PSTK_ENOMEM : PSTK_EFBIG,
                               PSTK_STAGE_OPEN,
                               "%.200s: the value at byte %" PRIu64 " has more than %" PRIu64
-                              " bytes, the most of one annotation that are read",
+                              " bytes, the limit of one annotation",
                               s->path, s->offset, s->room);
         s->buffer = larger;
         s->room *= 2;
@@ -162,7 +162,7 @@ static int take(struct pstk__json_stream *s, int keep, uint64_t *from)
     if (found == PSTK__JSON_TOO_DEEP)
         return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%.200s: the value at byte %" PRIu64
-                          " has more than %d lists and objects in one another",
+                          " has lists and objects nested more than %d deep",
                           s->path, first, MAX_DEPTH);
     if (s->offset + s->at == first)
         return pstk__json_stream_fail(s, "a value");

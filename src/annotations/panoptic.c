@@ -223,8 +223,8 @@ static int read_mask(struct pstk__panoptic *panoptic, struct pstk__panoptic_mask
     int r = pstk__whole_file_read(&panoptic->file, path, MAX_FILE, err);
     if (r == PSTK_ENOENT)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                       "%.300s: the mask of image %" PRId64 " is not there, but the annotations "
-                       "list it",
+                       "%.300s: the mask of image %" PRId64
+                       " is missing, but the annotations list it",
                        path, image->id);
     else if (r == 0)
         r = decode_mask(panoptic, mask, image, path, err);

@@ -242,8 +242,8 @@ static int fail_absent(const struct pstk_annotations *a, const struct line *line
                             "without its suffix (%.80s)",
                             line->file, line->number, stem, shorter)
                : pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                            "%.200s: line %" PRIu64 " is '%.80s', and Annotations/%.80s.xml is not "
-                            "there (add it, or remove the line)",
+                            "%.200s: line %" PRIu64 " is '%.80s', and Annotations/%.80s.xml is "
+                            "missing (add it, or remove the line)",
                             line->file, line->number, stem, stem);
 }
 

@@ -110,7 +110,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     (void)attributes;
     p->text_size = 0;
     if (++p->depth > MAX_DEPTH)
-        fail(p, "more than %d elements in one another", MAX_DEPTH);
+        fail(p, "elements are nested more than %d deep", MAX_DEPTH);
     else if (p->depth == 1 && strcmp(name, "annotation") != 0)
         fail(p, "the first element is %.60s; must be annotation, as in VOC's files", name);
     else if (size + strlen(name) + 2 > MAX_PATH)
@@ -190,7 +190,7 @@ static void take_member(struct parse *p, struct pstk__voc_object *object)
     for (uint32_t i = 0; i < BOX_MEMBERS && !p->failed; i++)
         if (is_at(p, box[i])) {
             if (object->seen & 1u << i)
-                fail_value(p, "%s: it comes twice; an object must have one box", p->names);
+                fail_value(p, "%s: it appears twice; an object must have one box", p->names);
             else
                 take_number(p, -FLT_MAX, FLT_MAX, &object->box[i]);
             object->seen |= 1u << i;

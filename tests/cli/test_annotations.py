@@ -314,7 +314,7 @@ def mistakes_in_a_file_are_named_with_their_byte(world):
                       ('{"images": [{}]}', "id: value is missing; must be a whole number"),
                       ('{"images": [{"id": 1}]}', "file_name: value is missing"), ('{"images": [], "images": []}', "twice"),
                       ('{"images": []', "ends at byte 13"), ('{"images" []}', "must be ':'"), ('{7: []}', "must be the key"),
-                      ('{"x": ' + "[" * 100 + "]" * 100 + "}", "more than 64 lists and objects in one another"),
+                      ('{"x": ' + "[" * 100 + "]" * 100 + "}", "lists and objects nested more than 64 deep"),
                       ('{"images": [{"id": 1, "file_name": "../x"}]}', "a path that leaves the folder"),
                       ('{"images": [{"id": 1, "file_name": "/etc/x"}]}', "an absolute path"),
                       ('{"images": [{"id": 1, "file_name": "x", "width": 65536.0}]}', "width: value is 65536; must be 1 to 65535"),
@@ -717,8 +717,8 @@ def sets_of_voc_choose_images_in_their_order(world):
     assert "empty.txt lists no images" in err, err
     for text, line, says in (("2007_000032\n\n2008_000001.jpg\n", 3, "'2008_000001.jpg'; must be the name of one image without its suffix (2008_000001)"),
                              ("2008_000001.xml\n", 1, "'2008_000001.xml'; must be the name of one image without its suffix (2008_000001)"),
-                             ("2007_000032\nabsent\n", 2, "'absent', and Annotations/absent.xml is not there"),
-                             ("absent.png\n", 1, "'absent.png', and Annotations/absent.png.xml is not there")):
+                             ("2007_000032\nabsent\n", 2, "'absent', and Annotations/absent.xml is missing"),
+                             ("absent.png\n", 1, "'absent.png', and Annotations/absent.png.xml is missing")):
         write(os.path.join(root, "ImageSets", "Main", "wrong.txt"), text)
         _, err = run("pack", "--voc", "--image-set", "wrong", root, world.fresh("voc-bad"), status=(1, 2))
         assert "wrong.txt: line %d is %s" % (line, says) in err, err
@@ -767,9 +767,9 @@ def mistakes_in_voc_are_named_with_their_line(world):
                        ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>1e60"), "value is '1e60'"),
                        ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>0x5"), "value is '0x5'"),
                        ("<annotation>%s</annotation>" % good.replace("<truncated>0", "<truncated>2"), "truncated: value is '2'"),
-                       ("<annotation>%s</annotation>" % good.replace("<ymin>", "<xmin>2</xmin><ymin>", 1), "object/bndbox/xmin: it comes twice"),
+                       ("<annotation>%s</annotation>" % good.replace("<ymin>", "<xmin>2</xmin><ymin>", 1), "object/bndbox/xmin: it appears twice"),
                        ("<annotation>%s</annotation>" % good.replace("dog", "d" * 300), "object/name: value is longer"),
-                       ("<annotation>" + "<x>" * 70, "64 elements in one another"),
+                       ("<annotation>" + "<x>" * 70, "elements are nested more than 64 deep"),
                        ('<!DOCTYPE a [<!ENTITY x "y">]><annotation/>', "DOCTYPE")):
         write(path, text)
         _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)

@@ -192,7 +192,7 @@ TEST(masks_of_panoptic_annotations_are_pixels)
     CHECK(pixels.field == 11 && pixels.bit_depth == 8);
     CHECK_EQ(pstk_annotations_get_pixels(a, 11, &pixels), PSTK_EINVAL);
     CHECK_EQ(pstk_annotations_read(a, 1, v, 11, &err), PSTK_EBADMSG);
-    CHECK_STR(err.message, "//absent.png: the mask of image 2 is not there, but the annotations "
+    CHECK_STR(err.message, "//absent.png: the mask of image 2 is missing, but the annotations "
                            "list it");
     CHECK_EQ(pstk_annotations_get_pixels(a, 10, &pixels), 0);
     pstk_annotations_close(&a);

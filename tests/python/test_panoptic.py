@@ -224,7 +224,7 @@ class Panoptic(Case):
                 bad.write(data)
             self.assertIn(says, self.pack(status=1))
         os.remove(file)
-        self.assertIn(f"{file}: the mask of image 495 is not there, but the annotations list it", self.pack(status=1))
+        self.assertIn(f"{file}: the mask of image 495 is missing, but the annotations list it", self.pack(status=1))
 
     def test_mistakes_in_the_file_are_named(self):
         one = self.annotation(5)
