@@ -46,10 +46,10 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
     switch (e->fields[i].kind) {
     case PSTK_FIELD_IMAGE:
     case PSTK_FIELD_MASK:
-        return "is another image, and a folder has one for each sample";
+        return "is a second image, but an image folder has one image for each sample";
     case PSTK_FIELD_IMAGE_LIST:
     case PSTK_FIELD_MASK_LIST:
-        return "is a list of images, and a folder has one image for each sample";
+        return "is a list of images, but an image folder has one image for each sample";
     case PSTK_FIELD_BYTES:
     case PSTK_FIELD_BYTES_LIST:
         return "is bytes, and metadata.jsonl has texts and numbers";
@@ -336,8 +336,8 @@ static int create(struct folder *folder, const struct pstk__export_sample *sampl
                ? r
                : pstk__export_fail(folder->export, sample, (uint32_t)folder->export->image,
                                    PSTK_EINVAL, err,
-                                   "is to be the file %s, which another sample has (set key to "
-                                   "an empty text, then files are numbered)",
+                                   "would become the file %s, which another sample has (set key to "
+                                   "an empty text to number the files)",
                                    (const char *)folder->path.data);
 }
 
@@ -375,10 +375,9 @@ static int count_class(struct folder *folder, const struct pstk__export_sample *
     if (r == PSTK_EEXIST)
         r = pstk__export_fail(
             folder->export, sample, (uint32_t)folder->export->label, PSTK_EINVAL, err,
-            "has class %.60s, whose name or number, %.*s, another class has, too: "
-            "readers of the folder would take both for one (give the classes "
-            "different names, or set label to an empty text: then there are no "
-            "class folders)",
+            "has class %.60s, whose name or number, %.*s, another class has too: readers of the "
+            "folder would take both for one class (give the classes different names, or set label "
+            "to an empty text to have no class folders)",
             (const char *)number.data, size < 60 ? (int)size : 60, name);
     else if (r < 0)
         r = pstk__export_no_memory(folder->export, err);

@@ -18,11 +18,11 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
     const struct pstk_field *field = &e->fields[i];
     if (!pstk__array_is(field))
         return field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK
-                   ? "is an image, and an array has numbers"
-                   : "is no number or array of numbers";
-    return pstk__value_n_variable(field) > 0 ? "has values of different sizes, and rows of an "
-                                               "array have one size"
-                                             : NULL;
+                   ? "is an image, but an array holds numbers"
+                   : "is neither a number nor an array of numbers";
+    return pstk__value_n_variable(field) > 0
+               ? "has values of different sizes, but the rows of an array have one size"
+               : NULL;
 }
 
 static int open_arrays(void **state, struct pstk__export *e, struct pstk_error *err)

@@ -184,25 +184,25 @@ static int check_standing(const struct pstk__outdir *outdir, struct pstk_error *
     const int dir =
         openat(outdir->parent, outdir->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
-        return fail_standing(outdir,
-                             "is no directory of an export, and is not replaced; choose "
-                             "another path",
-                             err);
+        return fail_standing(
+            outdir,
+            "is not a directory that an export made, so it is not replaced; choose another path",
+            err);
     const int held = holds(dir);
     close(dir);
     if (held < 0)
         return fail_path(outdir, -held, "read", "the directory", err);
     if (held == HOLDS_CHANGED)
         return fail_standing(outdir,
-                             "is an export, but files in it were added, removed or changed "
-                             "since; it is not replaced: remove it yourself, or choose "
-                             "another path",
+                             "is an export, but files in it were added, removed or changed since, "
+                             "so it is not replaced: remove it yourself, or choose another path",
                              err);
-    return held == HOLDS_OTHER ? fail_standing(outdir,
-                                               "holds files that are not of an export, and is not "
-                                               "replaced; choose another path",
-                                               err)
-                               : 0;
+    return held == HOLDS_OTHER
+               ? fail_standing(
+                     outdir,
+                     "holds files that no export made, so it is not replaced; choose another path",
+                     err)
+               : 0;
 }
 
 /* Split the path into its parent, which it opens, and its name. */
@@ -245,10 +245,10 @@ static int lock(struct pstk__outdir *outdir, struct pstk_error *err)
     if (is_busy || fstat(outdir->dir, &here) < 0 ||
         fstatat(outdir->parent, outdir->temporary, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
         here.st_ino != there.st_ino || here.st_dev != there.st_dev)
-        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
-                          "%s: another export is at work there (in %s); wait for it, or choose "
-                          "another path",
-                          outdir->path, outdir->temporary);
+        return pstk__fail(
+            err, PSTK_EBUSY, PSTK_STAGE_WRITE,
+            "%s: another export is writing there (in %s); wait for it, or choose another path",
+            outdir->path, outdir->temporary);
     return r == 0;
 }
 
@@ -268,9 +268,9 @@ static int clear_leftovers(struct pstk__outdir *outdir, struct pstk_error *err)
                           "%s: the directory %s next to it %s; remove it yourself, or choose "
                           "another path",
                           outdir->path, outdir->temporary,
-                          held == HOLDS_OTHER ? "holds files that are not of an export"
-                                              : "may be of an export at work, and this file system "
-                                                "has no locks");
+                          held == HOLDS_OTHER ? "holds files that no export made"
+                                              : "may belong to an export that is still writing, "
+                                                "and this file system has no locks");
     const int r = held < 0 ? held : empty(outdir->dir);
     outdir->had_leftovers = held != HOLDS_NOTHING;
     return r < 0 ? fail_path(outdir, -r, "remove what is in", outdir->temporary, err) : 0;

@@ -160,7 +160,7 @@ def wrong_usage_is_one_sentence_with_advice_that_works(world):
     for args, status, why in (
             ([], 2, "--to must be given"), (["--to", "tar"], 2, "--to: value is 'tar'"),
             (["--to", "mds", "--fields", "cls,absent"], 2, "'absent'"), (["--to", "mds", "--fields", "a,,b"], 2, "a,,b"),
-            (["--to", "npy"], 2, "field jpg is an image, and an array has numbers; leave it out: --fields cls"),
+            (["--to", "npy"], 2, "field jpg is an image, but an array holds numbers; leave it out: --fields cls"),
             (["--to", "npy", "--fields", "key"], 2, "choose another target"),
             (["--to", "mds", "--shard-size", "5G"], 2, "4294967295"), (["--to", "mds", "--key", "key"], 2, "does not use"),
             (["--to", "folder", "--label", "key"], 2, "must be a scalar of whole numbers")):
@@ -317,7 +317,7 @@ def two_exports_to_one_place_do_not_meet(world):
     try:
         expect(os.WIFSTOPPED(os.waitpid(first.pid, os.WUNTRACED)[1]), True)
         err = run("export", world.data, "--to", "mds", out, status=(1, 2))[1]
-        assert "another export is at work there" in err and err.count("\n") == 1, err
+        assert "another export is writing there" in err and err.count("\n") == 1, err
     finally:
         first.send_signal(signal.SIGCONT)
         expect(first.wait(), 0)

@@ -354,7 +354,7 @@ class Arrays(Export):
 
     def test_images_and_values_of_many_sizes_are_refused(self):
         data = export_data.write(self.path(), some("image", "tokens", "text", "cls"))
-        for name, words in (("image", "is an image"), ("tokens", "different sizes"), ("text", "no number")):
+        for name, words in (("image", "is an image"), ("tokens", "different sizes"), ("text", "neither a number")):
             self.assert_says([f"field {name}", words, "fields to cls"], penstock.export, data, to="npy", out=self.out,
                              fields=[name, "cls"])
         self.assert_says(["choose another target"], penstock.export, data, to="npy", out=self.out, fields=["text"])
@@ -448,7 +448,7 @@ class Folder(Export):
             with penstock.Writer(source, {"image": "image", "cls": "int64", **fields}, names=names) as writer:
                 for label in labels:
                     writer.add(image=image_file(), cls=label, **{field: "x" for field in fields})
-            with self.assertRaisesRegex(penstock.SettingsError, "field cls has class .*another class has, too"):
+            with self.assertRaisesRegex(penstock.SettingsError, "field cls has class .*another class has too"):
                 penstock.export(source, to="folder", out=out)
             self.assertFalse(os.path.exists(out))
             penstock.export(source, to="folder", out=out, label="")
@@ -533,7 +533,7 @@ class Folder(Export):
         with penstock.Writer(data, {"a": "image", "b": "image"}) as writer:
             writer.add(a=image_file(1), b=image_file(2))
         self.assert_says(["image:", "more than one"], penstock.export, data, to="folder", out=self.out)
-        self.assert_says(["field a is another image", "fields to b"], penstock.export, data, to="folder", out=self.out,
+        self.assert_says(["field a is a second image", "fields to b"], penstock.export, data, to="folder", out=self.out,
                          image="b")
         penstock.export(data, to="folder", out=self.out, fields=["b"])
         with open(os.path.join(self.out, "000000.jpg"), "rb") as file:
@@ -606,12 +606,12 @@ class Rules(Export):
         with open(self.path("out/cls.npy"), "ab") as file:
             file.write(b"x")
         self.assert_says("changed", penstock.export, data, **again, overwrite=True)
-        self.assert_says("not of an export", penstock.export, data, to="npy", out=data, overwrite=True)
+        self.assert_says("that no export made", penstock.export, data, to="npy", out=data, overwrite=True)
         os.mkdir(self.path("empty"))
         self.assert_says("exists already", penstock.export, data, to="npy", out=self.path("empty"))
         penstock.export(data, to="npy", out=self.path("empty"), overwrite=True)
         os.symlink("empty", self.path("link"))
-        self.assert_says("no directory", penstock.export, data, to="npy", out=self.path("link"), overwrite=True)
+        self.assert_says("not a directory", penstock.export, data, to="npy", out=self.path("link"), overwrite=True)
         self.assertEqual(self.left(), ["data", "empty", "link", "out"])
 
     def test_an_export_that_was_opened_is_replaced(self):
@@ -636,7 +636,7 @@ class Rules(Export):
         os.makedirs(self.path("none/.penstock"))
         with open(self.path("none/.penstock/tar-1.index"), "w", encoding="utf-8"):
             pass
-        self.assert_says("not of an export", penstock.export, data, to="mds", out=self.path("none"), overwrite=True)
+        self.assert_says("that no export made", penstock.export, data, to="mds", out=self.path("none"), overwrite=True)
 
     def test_the_mark_has_the_names(self):
         with penstock.Writer(self.path(), {"cls": "int64"}, names=["a\"b", "\u00e4"]) as writer:
