@@ -141,8 +141,8 @@ static int check_fits(const struct pstk_op *op, const struct pstk__view *view,
     const int rc = entry->fits ? entry->fits(op, view) : 0;
     if (rc == PSTK_EINVAL)
         return FAIL(rc,
-                    "op: its part or half of its kernel must lie inside of the image, which has %u "
-                    "x %u pixels, and must not be larger than what it is padded to",
+                    "op: the image has %u x %u pixels; must contain the part that a crop takes or "
+                    "half of a blur's kernel, and be no larger than the size to pad to",
                     view->height, view->width);
     if (rc == PSTK_EFBIG)
         return FAIL(rc, "op: the result is more than 16 times as long as wide");

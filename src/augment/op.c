@@ -278,7 +278,7 @@ static int check_bounds(const struct walk *walk, const struct pstk__view *after,
 {
     if (walk->depth > PSTK__MAX_OP_DEPTH)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "it has more than %u parents, one inside the other", PSTK__MAX_OP_DEPTH);
+                          "it is nested more than %u operations deep", PSTK__MAX_OP_DEPTH);
     if (walk->n > PSTK__MAX_OPS)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "the list has more than %u operations, with all children", PSTK__MAX_OPS);
@@ -299,8 +299,8 @@ static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
                           "kind: value is %u; must be a kind that this version knows", op->kind);
     if (entry->effects & PSTK__KNOWS_IMAGE)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "its parameters belong to one image; lists have operations that fit all "
-                          "of them (pstk_op_apply takes this one)");
+                          "its parameters belong to one image; a list must have operations for all "
+                          "images (give this one to pstk_op_apply)");
     struct pstk_op plain = *op;
     plain.flags &= ~(uint32_t)PSTK_OP_TENSOR;
     walk->n++;
@@ -312,9 +312,9 @@ static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
     if (rc == 0)
         rc = pstk__op_check_tensor(op, view->channels, err);
     if (rc == 0 && entry->effects & (PSTK__FINISHES | PSTK__ERASES) && !at_end)
-        rc = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                        "it must be the last operation of the list; only those that erase may "
-                        "follow it");
+        rc = pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "it must be the last operation of the list; only operations that erase may follow it");
     if (rc == 0 && entry->check_view)
         rc = entry->check_view(op, view, err);
     if (rc == 0 && entry->channels)

@@ -110,7 +110,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     struct pstk_op crop;
     if (!to->boxes) {
         to->rc = pstk__fail(to->err, PSTK_EINVAL, PSTK_STAGE_DECODE,
-                            "a random IoU crop looks at boxes, and none follow the image");
+                            "a random IoU crop needs boxes, but no boxes follow the image");
         return;
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {

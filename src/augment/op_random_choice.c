@@ -68,8 +68,9 @@ static int check_choice(const struct pstk_op *op, struct pstk_error *err)
         n_weights = op->params.random_choice.weights[i] > 0 ? i + 1 : n_weights;
     }
     if (n_weights > 0 && op->n_children > PSTK_MAX_OP_PARAMS)
-        return FAIL("weights: they are for at most %u children; there are %u, so set none",
-                    PSTK_MAX_OP_PARAMS, op->n_children);
+        return FAIL(
+            "weights: at most %u children can have weights, but there are %u (set no weights)",
+            PSTK_MAX_OP_PARAMS, op->n_children);
     return check_parent(op, n_weights < op->n_children ? n_weights : op->n_children, err);
 }
 

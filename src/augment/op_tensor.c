@@ -19,7 +19,8 @@ static int check_none(const struct pstk_op *op, uint32_t channels, struct pstk_e
 {
     (void)op;
     (void)channels;
-    return FAIL(PSTK_ENOTSUP, "it has no tensor reference in penstock; use the pil reference");
+    return FAIL(PSTK_ENOTSUP,
+                "this operation has no tensor reference in penstock; use the pil reference");
 }
 
 static int check_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)

@@ -600,11 +600,10 @@ int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err
         if (slot->n_users < PSTK__MAX_USERS)
             slot->users[slot->n_users++] = stream;
         else
-            r = pstk__fail(
-                err, PSTK_EFBIG, PSTK_STAGE_CONSUMER,
-                "stream: value is further stream %d of the batch; must be one of at most %d (let "
-                "one of those wait for the work of this one)",
-                PSTK__MAX_USERS + 1, PSTK__MAX_USERS);
+            r = pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_CONSUMER,
+                           "stream: value is stream %d of the batch; must be at most %d streams "
+                           "(let one of the earlier streams wait for the work of this one)",
+                           PSTK__MAX_USERS + 1, PSTK__MAX_USERS);
     }
     pthread_mutex_unlock(&slot->lock);
     return r;
@@ -666,7 +665,7 @@ int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *
         if (end_lease(slot, quick) < 0)
             return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
                               "no batch was ready within the timeout: another thread was taking or "
-                              "giving one back");
+                              "releasing a batch");
     }
     return 0;
 }

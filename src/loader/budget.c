@@ -348,13 +348,13 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
                  (unsigned long long)(c->interleave->ways * samples));
     else
         snprintf(advice, sizeof advice, "lower window, block or n_slots");
-    return pstk__fail(
-        err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-        "max_memory: slots (%u x %s) leave %s for reading, which needs %s, of it %s for the blocks "
-        "of %u way%s: %s, or raise max_memory",
-        budget->n_slots, size_text(slot, budget->slot_size), size_text(rest, left),
-        size_text(need, needed), size_text(blocks, budget->n_lanes * blocks_size(budget)),
-        budget->blocks.n_ways, budget->blocks.n_ways == 1 ? "" : "s", advice);
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                      "max_memory: slots (%u x %s) leave %s for reading, which needs %s (%s of "
+                      "them for the blocks of %u way%s): %s, or raise max_memory",
+                      budget->n_slots, size_text(slot, budget->slot_size), size_text(rest, left),
+                      size_text(need, needed),
+                      size_text(blocks, budget->n_lanes * blocks_size(budget)),
+                      budget->blocks.n_ways, budget->blocks.n_ways == 1 ? "" : "s", advice);
 }
 
 /* Return the bytes on the host that slots and lanes take. */

@@ -404,7 +404,7 @@ static int may_move(const struct pstk_loader *loader, const char *function, stru
     int r = usable(loader, err);
     if (r == 0 && atomic_load_explicit(&loader->reporting, memory_order_relaxed))
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_CONSUMER,
-                          "%s was called from on_bad_sample, where the loader cannot move: call "
+                          "%s was called from on_bad_sample, which must not move the loader: call "
                           "it after pstk_next has returned",
                           function);
     return r;
@@ -618,7 +618,7 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
     struct pstk__partition partition = pipeline->stream.partition;
     if (pipeline->stream.epochs)
         return pstk__fail_setting(err, "batch_size", rows,
-                                  "left as it is, because the loader has a budget");
+                                  "left unchanged, because the loader has a budget");
     if (pipeline->stream.schedule)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                           "%s: value is %u; must not be set, because batch_schedule has the sizes",

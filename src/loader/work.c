@@ -210,8 +210,8 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
     else if (tries->n == 0)
         snprintf(why, sizeof why, "the weights drew no other sample of %s", all);
     else if (tries->n < tries->most)
-        snprintf(why, sizeof why, "the weights drew %u other sample%s of %s, bad too", tries->n,
-                 tries->n == 1 ? "" : "s", all);
+        snprintf(why, sizeof why, "the weights drew %u other sample%s of %s, %s bad too", tries->n,
+                 tries->n == 1 ? "" : "s", all, tries->n == 1 ? "which is" : "which are");
     else if (tries->n_others == 1)
         snprintf(why, sizeof why, "the only other sample of %s is bad too", all);
     else if (tries->most == tries->n_others)

@@ -27,9 +27,10 @@ static int open_status_file(const char *path, struct pstk_error *err)
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "%s cannot be opened", path);
     int r = 0;
     if (fstat(fd, &file) != 0)
-        r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "%s cannot be looked at", path);
+        r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "the attributes of %s cannot be read",
+                             path);
     else if (!S_ISREG(file.st_mode))
-        r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is no file", path);
+        r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is not a regular file", path);
     else if (file.st_uid != geteuid())
         r = pstk__fail(err, PSTK_EACCES, PSTK_STAGE_OPEN, "%s belongs to another user", path);
     if (r == 0)
@@ -46,10 +47,11 @@ static int read_head(int fd, const char *path, struct pstk__status_file_head *he
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "%s cannot be read", path);
     if (n == 0)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s is empty: a status file that is just being made, or never was", path);
-    if (n < 12 || memcmp(head->magic, PSTK__STATUS_FILE_MAGIC, sizeof head->magic) != 0)
-        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is no status file of a loader",
+                          "%s is empty: a loader is just making it, or it was never a status file",
                           path);
+    if (n < 12 || memcmp(head->magic, PSTK__STATUS_FILE_MAGIC, sizeof head->magic) != 0)
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                          "%s is not the status file of a loader", path);
     if (head->version != PSTK__STATUS_FILE_VERSION)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is a status file of version %u, of another penstock than version %s",

@@ -173,11 +173,10 @@ static int create(struct pstk__status_file *status, struct pstk_error *err)
     status->fd = open(status->path, flags, 0600);
     if (status->fd < 0 && errno == EEXIST) {
         if (!may_replace(status->path))
-            return pstk__fail(
-                err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                "monitor_path: %s is something else than a loader's status file; must be a "
-                "path where no file lies",
-                status->path);
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "monitor_path: %s is not the status file of a loader; must be a path "
+                              "without a file",
+                              status->path);
         unlink(status->path);
         status->fd = open(status->path, flags, 0600);
     }

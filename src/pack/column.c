@@ -108,7 +108,7 @@ static const void *get_values(void *user, uint64_t first, uint64_t n, struct pst
         return NULL;
     if (adding->on_progress && adding->on_progress(adding->user, first + n, adding->n)) {
         pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_CONSUMER,
-                   "column %s was stopped by its caller; %s is as it was", adding->column->name,
+                   "column %s was stopped by its caller; %s is unchanged", adding->column->name,
                    adding->staging.path);
         return NULL;
     }

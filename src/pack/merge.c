@@ -201,12 +201,11 @@ static int fail_missing(const struct merge *merge, uint32_t n, struct pstk_error
             (size_t)snprintf(list + length, sizeof list - length, "%s%u", n_listed ? ", " : "", i);
         n_listed++;
     }
-    return pstk__fail(
-        err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-        "part%s %s%s of %u %s missing: give all parts (one that was packed on another "
-        "machine lies there, unless it went to a folder that both share)",
-        n_missing == 1 ? "" : "s", list, n_listed < n_missing ? ", ..." : "", n,
-        n_missing == 1 ? "is" : "are");
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "part%s %s%s of %u %s missing: give all parts (a part that another machine "
+                      "packed is on that machine, unless both share its folder)",
+                      n_missing == 1 ? "" : "s", list, n_listed < n_missing ? ", ..." : "", n,
+                      n_missing == 1 ? "is" : "are");
 }
 
 /* Sort the parts by number and check that they are 0 .. n - 1 of n. */

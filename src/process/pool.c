@@ -418,7 +418,7 @@ int pstk__process_pool_ask(struct pstk__process_pool *pool, struct pstk__process
     assert(request->head.row_size <= pool->row_size);
     if (size > pool->data_size)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_DECODE,
-                          "has %llu bytes where %llu are the most", (unsigned long long)size,
+                          "has %llu bytes; must have at most %llu", (unsigned long long)size,
                           (unsigned long long)pool->data_size);
     for (int tries = 0; tries < 2 && !sent; tries++) {
         uint32_t i;

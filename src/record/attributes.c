@@ -115,8 +115,8 @@ static int check_axes(const struct pstk_field *field, uint32_t i, uint32_t trait
                     PSTK_MAX_NAME - 1, field->rows, PSTK_MAX_NAME - 1);
     if (field->rows[0] && !(traits & PSTK__TRAIT_LIST) && !has_rows(field))
         return FAIL(field, i,
-                    "rows: value is %s; must be left out, because the field is neither a "
-                    "list nor an array whose first dimension alone is variable",
+                    "rows: value is %s; must be left out, because the field is neither a list nor "
+                    "an array whose only variable dimension is the first",
                     field->rows);
     if (field->splits[0] &&
         (!pstk__attributes_name_ok(field->splits) || field->kind != PSTK_FIELD_NDARRAY ||

@@ -76,8 +76,9 @@ static const char *check_split(const struct pstk__schema *schema, const struct p
     for (uint64_t k = 0; k < n_lengths; k++) {
         const uint64_t length = length_at(field, values[i].data, k);
         if (length > n - sum)
-            return WRONG("splits: lengths 0 to %" PRIu64 " are negative or add up to more; must "
-                         "add up to %" PRIu64 ", the rows of field %s on the axis %s",
+            return WRONG("splits: lengths 0 to %" PRIu64
+                         " are negative or add up to too many rows; must add up to %" PRIu64
+                         ", the rows of field %s on the axis %s",
                          k, n, schema->fields[first].name, field->splits);
         sum += length;
     }

@@ -322,8 +322,8 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const uint32_t kind = pstk__compile_field(p, i)->kind;
     if (kind == PSTK_FIELD_BOXES || kind == PSTK_FIELD_KEYPOINTS || kind == PSTK_FIELD_POLYGONS)
         return FAIL(i, PSTK_EINVAL,
-                    ".kind: field '%s' has %s, which follow the image; must be of what goes with "
-                    "boxes, as labels",
+                    ".kind: field '%s' has %s, which follow the image by themselves; must be a "
+                    "field with items for boxes, such as labels",
                     pstk__compile_field(p, i)->name, pstk__field_kind_name(kind));
     const int rc = find_boxes(p, i, err);
     if (rc < 0)
@@ -360,6 +360,6 @@ int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error 
             return 0;
     }
     return FAIL(i, PSTK_EINVAL,
-                ".ops: a random IoU crop looks at boxes; add an output of boxes that follows this "
+                ".ops: a random IoU crop needs boxes; add an output of boxes that follows this "
                 "image");
 }

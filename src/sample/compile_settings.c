@@ -85,7 +85,8 @@ static const struct setting settings[] = {
     {NULL, AT(follow.n_flip_pairs), U32, BIT(KEYPOINTS), of_keypoints},
     {NULL, AT(follow.at_centers), U32, BIT(KEYPOINTS), of_keypoints},
     {"where", AT(follow.where), TEXT, BIT(BOXES),
-     "must be NULL, because it applies to boxes only (what follows them goes with them)"},
+     "must be NULL, because it applies to boxes only (an output that follows the boxes drops the "
+     "same ones)"},
     {"add", AT(follow.add), I64, BIT(PER_BOX),
      "must be 0, because it applies to outputs per box only"},
     {"boxes", AT(follow.boxes), TEXT, BIT(PER_BOX) | POINTS,

@@ -88,8 +88,8 @@ static int combine(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->is_combined = 1;
     if (o->follow.n_levels > 0 && o->kind != PSTK_OUTPUT_BOXES)
         return FAIL(PSTK_EINVAL,
-                    "image: output '%s' has several items for a box, and a mosaic combines one "
-                    "for each; remove that output, or the mosaic",
+                    "image: output '%s' has several items for a box, but a mosaic combines one "
+                    "item for each box; remove that output, or the mosaic",
                     o->name);
     switch (o->kind) {
     case PSTK_OUTPUT_IMAGE:
@@ -100,9 +100,8 @@ static int combine(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         return grow(p, i, err);
     default:
         return FAIL(PSTK_EINVAL,
-                    "image: output '%s' follows the image '%s', and a mosaic combines only "
-                    "images, masks, boxes and what goes with boxes; remove that output, or the "
-                    "mosaic",
+                    "image: output '%s' follows the image '%s', but a mosaic combines only images, "
+                    "masks, boxes and the items of boxes; remove that output, or the mosaic",
                     o->name, p->outputs[p->mosaic.image].name);
     }
 }

@@ -154,12 +154,12 @@ static int check_alike(const struct pstk__plan *p, const struct pstk__plan *othe
             continue;
         if (of->image.channels != o->image.channels)
             return FAIL(i, PSTK_EINVAL,
-                        "size_ops[%u].ops: the images have %u channels; must have %u, as those of "
-                        "size_ops[0] (output '%s')",
+                        "size_ops[%u].ops: the images have %u channels; must have %u, like the "
+                        "images of size_ops[0] (output '%s')",
                         other->size_index, of->image.channels, o->image.channels, o->name);
         if (!pstk__output_device_pass(of) != !pstk__output_device_pass(o))
             return FAIL(i, PSTK_EINVAL,
-                        "size_ops[%u].ops: %s; must be as of size_ops[0], because the device "
+                        "size_ops[%u].ops: %s; must end like size_ops[0], because the device "
                         "finishes images that are not erased (output '%s')",
                         other->size_index,
                         pstk__output_device_pass(o) ? "the last one erases" : "none erases",

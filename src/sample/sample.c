@@ -474,9 +474,10 @@ static int pictures_failed(const struct work *work, int rc, struct pstk_error *e
     if (rc == PSTK_ECANCELED)
         return function_failed(work, err);
     if (rc == PSTK_EFBIG)
-        return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
-                                 "an operation would make a picture that is too large, as of an "
-                                 "image that is more than 16 times as long as wide; crop first");
+        return pstk__record_fail(
+            work->record, work->field, rc, PSTK_STAGE_DECODE, err,
+            "an operation would make a picture that is too large, for example from an image that "
+            "is more than 16 times as long as wide; crop first");
     if (rc == PSTK_EINVAL)
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                                  "the image is too small for the kernel of a blur");
@@ -705,8 +706,8 @@ static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pst
         rc = read_levels(work, o, nested, err);
     if (rc == 0 && pstk__nested_each(nested) < 0)
         rc = pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
-                               "has %llu items, to which the lengths of the %u boxes of output "
-                               "'%s' do not add up",
+                               "has %llu items, but the lengths of the %u boxes of output '%s' add "
+                               "up to another number",
                                (unsigned long long)n, nested->boxes->n,
                                work->s->plan->outputs[o->follow.boxes].name);
     pstk__arena_reset(&work->s->arena, mark);

@@ -548,8 +548,9 @@ TEST(more_users_than_there_is_room_for_are_refused_and_the_release_has_room)
         for (uintptr_t k = 1; k <= PSTK__MAX_USERS; k++)
             CHECK_EQ(pstk__slot_use(s, (void *)k, &err), 0);
         CHECK_EQ(pstk__slot_use(s, stream_b, &err), PSTK_EFBIG);
-        CHECK_STR(err.message, "stream: value is further stream 65 of the batch; must be one of at "
-                               "most 64 (let one of those wait for the work of this one)");
+        CHECK_STR(err.message,
+                  "stream: value is stream 65 of the batch; must be at most 64 "
+                  "streams (let one of the earlier streams wait for the work of this one)");
         CHECK_EQ(pstk__slot_use(s, (void *)(uintptr_t)3, &err), 0); /* it is there already */
         pstk__slot_use_current(s);
         CHECK_EQ(s->n_users, PSTK__MAX_USERS + (current_result == 0));

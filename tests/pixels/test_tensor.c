@@ -175,7 +175,7 @@ TEST(operations_without_a_tensor_reference_are_refused)
         ops[i].flags = PSTK_OP_TENSOR;
     view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
     CHECK_EQ(pstk__ops_check(ops, 2, &view, &err), PSTK_ENOTSUP);
-    CHECK(strstr(err.message, "ops[1] (box blur): it has no tensor reference") != NULL);
+    CHECK(strstr(err.message, "ops[1] (box blur): this operation has no tensor reference") != NULL);
     ops[1] = pstk_adjust(PSTK_OP_HUE, 0.1);
     ops[1].flags = PSTK_OP_TENSOR;
     view = (struct pstk__view){.channels = 4, .dtype = PSTK_U8};

@@ -300,7 +300,7 @@ class Followers(Boxed):
                  {"x": x, "a": boxes, "labels": penstock.per_box("labels", "x")}),
                 ("field 'boxes' has boxes", {"x": x, "a": boxes, "labels": penstock.per_box("boxes")}),
                 ("must be penstock.ragged('labels')", {"x": x, "a": penstock.boxes("labels")}),
-                ("looks at boxes", {"x": penstock.image("image", [RandomIoUCrop(), Resize((8, 8))])}),
+                ("needs boxes", {"x": penstock.image("image", [RandomIoUCrop(), Resize((8, 8))])}),
                 ("do not fix the size", {"x": penstock.image("image", [RandomIoUCrop()]), "boxes": boxes})):
             with self.subTest(words):
                 self.assert_says(words, penstock.Loader, self.path(), batch_size=1, outputs=outputs)

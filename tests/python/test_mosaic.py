@@ -358,7 +358,7 @@ class Mosaics(Case):
             for _ in range(B):
                 writer.add(x=np.zeros((40, 40, 3), "u1"), points=np.ones((1, 3, 3)))
         outputs = {"x": penstock.image("x", OPS), "v": penstock.image("x", OPS)}
-        for follows, says in (("x", "mix.image: output 'points' follows the image 'x', and a mosaic combines only"),
+        for follows, says in (("x", "mix.image: output 'points' follows the image 'x', but a mosaic combines only"),
                               ("v", None)):
             def load(follows=follows):
                 return penstock.Loader(self.path("points"), batch_size=B, framework="numpy", mix=Mosaic("x"), outputs={
@@ -378,7 +378,7 @@ class Mosaics(Case):
                 writer.add(x=np.zeros((40, 40, 3), "u1"), boxes=[[1, 1, 9, 9]], lengths=[3], corners=[[1, 1], [9, 1], [9, 9]],
                            marks=[1, 2, 3])
         outputs = {"x": penstock.image("x", OPS), "boxes": penstock.boxes("boxes")}
-        for maker, says in ((penstock.polygons("corners"), "output 'y' follows the image 'x', and a mosaic combines only"),
+        for maker, says in ((penstock.polygons("corners"), "output 'y' follows the image 'x', but a mosaic combines only"),
                             (penstock.per_box("marks"), "output 'y' has several items for a box")):
             self.assert_says("mix.image: " + says, penstock.Loader, self.path("polygons"), batch_size=B, framework="numpy",
                              mix=Mosaic("x"), outputs={**outputs, "y": maker})

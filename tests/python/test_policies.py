@@ -97,7 +97,7 @@ class Functional(unittest.TestCase):
                             (lambda: F.rotate(a, 10, fill=300), "rotate.fill: value is 300"),
                             (lambda: F.rotate(a, math.nan), "rotate: value is nan"),
                             (lambda: F.gaussian_blur(a, 4), "gaussian_blur.kernel_size: value is 4; must be an odd"),
-                            (lambda: F.gaussian_blur(a, 19), "half of its kernel must lie inside"),
+                            (lambda: F.gaussian_blur(a, 19), "or half of a blur's kernel"),
                             (lambda: F.transform(a, [1, 2]), "transform.matrix: value is [1, 2]; must be six"),
                             (lambda: F.affine(a, 0, (0, 0), 0, 0), "the scale above 0"),
                             (lambda: F.perspective(a, [[0, 0]] * 4, [[0, 0]] * 4), "no three corners"),

@@ -170,7 +170,7 @@ class Refused(Case):
             with penstock.Loader(self.path(str(k)), batch_size=1, framework="numpy", last_batch="short", outputs={
                     "x": penstock.image("image", ops), "b": penstock.boxes("boxes"),
                     "p": penstock.polygons("corners")}) as loader:
-                found = self.assert_says(["has 45 items, to which the lengths of the 6 boxes of output 'b' do not add up"],
+                found = self.assert_says(["has 45 items, but the lengths of the 6 boxes of output 'b' add up to another number"],
                                          list, loader)
                 self.assertEqual((type(found), found.sample_id), (penstock.CorruptRecordError, 0))
 

@@ -309,7 +309,7 @@ except penstock.SettingsError as error:
     print(error)
 """
         done = sets.python(code, self.path(), PENSTOCK_LIBRARY=FAKE, PENSTOCK_FAKE_CUDA="devices=1")
-        self.assertIn("outputs['x'], size 8: ops: the last one erases; must be as of", done.stdout, done.stderr)
+        self.assertIn("outputs['x'], size 8: ops: the last one erases; must end like", done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

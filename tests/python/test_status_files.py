@@ -75,7 +75,7 @@ class TestStatusFiles(unittest.TestCase):
     def test_wrong_paths_are_refused_and_a_wrong_folder_gives_none(self):
         for path, kind, text in (("", SettingsError, "value is empty"), (True, TypeError, "value is a bool"),
                                  ("/nonexistent/status", SettingsError, "in a folder that exists"),
-                                 (__file__, SettingsError, "something else than a loader's status file")):
+                                 (__file__, SettingsError, "is not the status file of a loader")):
             with self.subTest(path=path), self.assertRaisesRegex(kind, "monitor_path: .*" + text):
                 loader(observe=penstock.Observe(monitor_path=path))
         os.mkdir(self.folder)

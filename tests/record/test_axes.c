@@ -141,7 +141,7 @@ TEST(lengths_that_do_not_add_up_are_found)
     make(&schema, values);
     values[POINTS].size -= 16;
     CHECK(check(&schema, values, PARTS,
-                "splits: lengths 0 to 2 are negative or add up to more; "
+                "splits: lengths 0 to 2 are negative or add up to too many rows; "
                 "must add up to 4, the rows of field points"));
     make(&schema, values);
     values[PARTS].data = (const uint8_t *)(const int16_t[3]){2, 0, 2};

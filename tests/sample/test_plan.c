@@ -201,8 +201,9 @@ static const char for_channels[] = ".channels: value is 3; must be 0, because on
 static const char for_masks[] = ".fill: value is 1; must be 0, because it applies to masks only (";
 static const char for_followers[] = ".follows: value is 'i'; must be NULL, because it applies to "
                                     "outputs that follow an image only (";
-static const char for_conditions[] = ".where: value is 'a'; must be NULL, because it applies to "
-                                     "boxes only (what follows them goes with them) (";
+static const char for_conditions[] =
+    ".where: value is 'a'; must be NULL, because it applies to "
+    "boxes only (an output that follows the boxes drops the same ones) (";
 static const char for_members[] = ".boxes: value is 'b'; must be NULL, because it applies to "
                                   "outputs per box, keypoints and polygons only (";
 static const char for_numbers[] = ".add: value is -1; must be 0, because it applies to outputs per "

@@ -83,7 +83,7 @@ int pstk__cuda_fail(struct pstk_error *err, uint32_t stage, int32_t index, cudaE
     if (is_fault(code))
         pstk__fail(err, result, stage,
                    "CUDA device %d: an earlier kernel failed with %s (%s); the error appeared "
-                   "while %s. Unless the program has no kernels of its own, it is one of those; "
+                   "while %s. If the program has kernels of its own, one of them failed; "
                    "compute-sanitizer names it. This process can no longer use the device",
                    index, name, text, doing);
     else if (is_broken(code))

@@ -81,8 +81,9 @@ static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
         return pthread_mutex_lock(&d->lock);
     if (pthread_mutex_trylock(&d->lock) == 0)
         return 0;
-    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
-                      "no batch was ready within the timeout: another thread was giving one back");
+    return pstk__fail(
+        err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
+        "no batch was ready within the timeout: another thread was releasing a batch");
 }
 
 /* Enter the device, to queue work in one of the consumer's streams. */

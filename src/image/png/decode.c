@@ -205,7 +205,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t n)
     struct reader *reader = png_get_io_ptr(png);
     if (reader->salvage) {
         if (pstk__png_salvage_read(reader->salvage, out, n) < 0)
-            png_error(png, "its rows are not whole, or Pillow refuses what follows them");
+            png_error(png, "its rows are incomplete, or Pillow refuses the chunks after them");
         return;
     }
     if (n > reader->file.size - reader->at)
