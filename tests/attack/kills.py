@@ -21,8 +21,8 @@ AGAIN = 0.3  # the share of attempts in which the command that starts over is ki
 LATE = 0.4  # the share of kills in the last third of a run, where files get their names
 
 # What a command says of its output when a signal ended it.
-SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "as it was",
-               "as they were", "no file was made")
+SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "is unchanged",
+               "are unchanged", "no file was made")
 SAYS_AFTER = ("complete", "is whole")
 
 REFUSES = ("already", "has no column")  # what the second run says after one that was complete

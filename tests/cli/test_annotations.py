@@ -233,7 +233,7 @@ def boxes_are_kept_and_odd_ones_counted(world):
     expect(array(out, 0, "area", "f8", -1).tolist(), [box[2] * box[3] for box in boxes])
     expect(array(out, 0, "iscrowd", "u1", -1).tolist(), [0] * 5)
     text, _ = run("pack", "--coco", world.path("odd.json"), folder, out, "--overwrite")
-    assert "boxes: 2 leave their image, 2 have no area; kept as they are\n" in text, text
+    assert "boxes: 2 leave their image, 2 have no area; all are kept unchanged\n" in text, text
     assert "annotations: 5 of 23 images; 22 images without any are packed\n" in text, text
 
 
@@ -532,14 +532,14 @@ def images_that_are_missing_or_broken_are_listed_and_may_be_skipped(world):
     write(os.path.join(folder, "broken.jpg"), "no image")
     file, out = save(world, whole, "missing.json"), world.fresh("missing")
     _, err = run("pack", "--coco", file, folder, out, status=1)
-    assert "  missing.jpg: not there, but the annotations list it\n  broken.jpg: " in err, err
+    assert "  missing.jpg: missing, but the annotations list it\n  broken.jpg: " in err, err
     assert not os.path.exists(out)
     told = run_json("pack", "--coco", file, folder, out, "--skip-bad")
     expect([one["path"] for one in told["skipped"]], ["missing.jpg", "broken.jpg"])
     expect(told["n_samples"], N_IMAGES)
     whole["images"][-2]["file_name"] = "sub\\missing.jpg"
     _, err = run("pack", "--coco", save(world, whole, "missing.json"), folder, world.fresh("missing"), status=1)
-    assert "missing.jpg: not there, but the annotations list it; its path has a \\, which separates no folders here (write /)\n" in err, err
+    assert "missing.jpg: missing, but the annotations list it; its path has a \\, which separates no folders here (write /)\n" in err, err
     os.remove(os.path.join(folder, "broken.jpg"))
 
 
@@ -777,7 +777,7 @@ def mistakes_in_voc_are_named_with_their_line(world):
     write(path, "<annotation/>")
     os.remove(os.path.join(root, "JPEGImages", "2007_000033.jpg"))
     _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
-    assert "JPEGImages/2007_000033.jpg: not there, but the annotations list it" in err, err
+    assert "JPEGImages/2007_000033.jpg: missing, but the annotations list it" in err, err
 
 
 @test
@@ -838,7 +838,7 @@ def the_picture_of_voc_has_the_name_of_its_file(world):
         expect(run("get", out, 2, "file_name")[0], "2008_000001." + ending)
     os.remove(os.path.join(pictures, "2008_000001.Jpeg"))
     _, err = run("pack", "--voc", root, out, "--overwrite", status=1)
-    assert "2008_000001.jpg: not there, but the annotations list it (.jpeg, .png, and these and .jpg in capitals" in err, err
+    assert "2008_000001.jpg: missing, but the annotations list it (.jpeg, .png, and these and .jpg in capitals" in err, err
 
 
 if __name__ == "__main__":

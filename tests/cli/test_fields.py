@@ -112,7 +112,7 @@ def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
     os.makedirs(folder, exist_ok=True)
     for option, value in (("--field", "cls=int8"), ("--root-path", folder), ("--split-at", "last")):
         expect(refused("pack", folder, world.path("no"), option, value), f"{option}: must be left out, except for a data set in another "
-               f"format; {folder} is none that pack reads record by record")
+               f"format; {folder} is not a data set that pack reads record by record")
 
 
 @test

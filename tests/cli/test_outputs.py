@@ -104,7 +104,7 @@ def a_picture_that_cannot_be_written_leaves_the_older_one(world):
         write(old, b"older")
         _, err = show(world, old, status=1, **how)
         expect(read(old), b"older", reason)
-        assert reason in err and "as it was" in err and err.count("\n") == 1, err
+        assert reason in err and "is unchanged" in err and err.count("\n") == 1, err
         expect(left_in(folder), ["sheet.png"], reason)
         os.unlink(old)
         _, err = show(world, old, status=1, **how)
@@ -176,7 +176,7 @@ def a_full_disk_leaves_the_older_picture(world):
         raise Skip("missing: the right to mount")
     expect(done.returncode, 1, done.stderr)
     expect(done.stdout, b"older\nsheet.png\n")
-    assert b"No space left on device" in done.stderr and b"as it was" in done.stderr, done.stderr
+    assert b"No space left on device" in done.stderr and b"is unchanged" in done.stderr, done.stderr
 
 
 @test
@@ -300,7 +300,7 @@ def a_signal_before_the_end_leaves_the_older_picture(world):
     write(old, b"older")
     _, err = show(world, old, status=130, env=failing({}, "fsync:"))
     expect(read(old), b"older")
-    assert "interrupted" in err and "as it was" in err and err.count("\n") == 1, err
+    assert "interrupted" in err and "is unchanged" in err and err.count("\n") == 1, err
     expect(left_in(folder), ["sheet.png"])
     fifo = os.path.join(folder, "fifo")
     os.mkfifo(fifo)
@@ -363,7 +363,7 @@ def a_failure_of_the_machine_ends_the_pack_also_with_skip_bad(world):
     run("pack", world.src, world.fresh("sick-data"))
     _, err = run("pack", src, world.path("sick-data"), "--skip-bad", "--overwrite", status=1,
                  env=failing({"read:x/05.jpg": errno.EIO}))
-    assert "is as it was" in err and run_json("info", world.path("sick-data"))["n_samples"] == 27, err
+    assert "is unchanged" in err and run_json("info", world.path("sick-data"))["n_samples"] == 27, err
 
 
 @test
@@ -535,10 +535,10 @@ def a_merge_that_is_stopped_says_what_is_true_at_each_step(world):
                 assert "complete already" in err and "again" not in err, (stop, err)
                 expect(run_json("info", out)["identity"], wanted)
             else:
-                assert "nothing was merged" in err and "parts are as they were" in err, (stop, err)
+                assert "nothing was merged" in err and "parts are unchanged" in err, (stop, err)
                 expect(os.path.exists(out), bool(over), stop)
                 if over:
-                    assert "is as it was" in err, err
+                    assert "is unchanged" in err, err
                     expect(run_json("info", out)["identity"], before)
             if os.path.exists(out):
                 expect(run_json("verify", out)["n_bad"], 0)
@@ -591,7 +591,7 @@ def a_reader_that_goes_away_ends_no_pack(world):
     process.stdout.close()
     err = process.stderr.read()
     expect(process.wait(30), 1)
-    assert b"Broken pipe" in err and b"was packed all the same" in err, err
+    assert b"Broken pipe" in err and b"was still packed completely" in err, err
     expect(run_json("verify", out)["n_bad"], 0)
 
 
@@ -613,7 +613,7 @@ def a_reader_that_goes_away_ends_the_commands_that_make_nothing(world):
     assert status == -signal.SIGPIPE and is_png(picture)
     out = world.fresh("unread-merge")
     status, err = unread("merge", *parts_of(world), out)
-    assert status == 1 and b"Broken pipe" in err and b"was merged all the same" in err, err
+    assert status == 1 and b"Broken pipe" in err and b"was still merged completely" in err, err
     expect(run_json("verify", out)["n_bad"], 0)
 
 

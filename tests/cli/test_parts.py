@@ -218,7 +218,7 @@ def a_part_of_files_that_nobody_knows_is_never_done_already(world):
     line = ["pack", os.path.join(src, "metadata.csv"), world.fresh("listed-out"), "--part", "0/2"]
     run(*line)
     _, said = run(*line, status=2)
-    assert "nobody knows whether its files are the same" in said and "--overwrite" in said, said
+    assert "whether its files are the same is not known" in said and "--overwrite" in said, said
 
 
 @test

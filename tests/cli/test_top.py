@@ -220,7 +220,7 @@ def what_is_no_status_file_is_named_and_kept(world):
     expect(sorted(os.listdir(folder)), ["damaged", "notes"])
     os.chmod(folder, 0o777)
     _, err = run("top", "--once", env=env, status=2)
-    assert "can be written to by others: chmod 700 it" in err, err
+    assert f"others can write to {folder}: chmod 700 it" in err, err
     _, err = run("top", "--folder", os.path.join(folder, "notes"), status=2)
     assert "must be a folder that exists" in err, err
     for line in (["--interval", "0"], ["--interval", "nan"], ["data"]):

@@ -179,9 +179,9 @@ const char *annotated_absent(const struct annotated *annotated)
 {
     if (!annotated->a)
         return NULL;
-    return annotated->coco ? "not there, but the annotations list it"
-                           : "not there, but the annotations list it (.jpeg, .png, and these and "
-                             ".jpg in capitals, as in .JPG and .Jpg, are not there either)";
+    return annotated->coco ? "missing, but the annotations list it"
+                           : "missing, but the annotations list it (.jpeg, .png, and these and "
+                             ".jpg in capitals, as in .JPG and .Jpg, are missing too)";
 }
 
 /* Warn of VOC files that belong to no image of the data set. */
@@ -289,7 +289,7 @@ void annotated_print(struct annotated *annotated)
                annotated->settings.skip_empty ? " left out" : " packed");
     putchar('\n');
     if (info->n_outside || info->n_flat)
-        printf("boxes: %s leave%s their image, %s %s no area; kept as they are\n",
+        printf("boxes: %s leave%s their image, %s %s no area; all are kept unchanged\n",
                unit_count(outside, info->n_outside), info->n_outside == 1 ? "s" : "",
                unit_count(flat, info->n_flat), info->n_flat == 1 ? "has" : "have");
 }

@@ -39,50 +39,50 @@ enum {
 };
 
 static const struct option_row table[] = {
-    {.text = "how long"},
+    {.text = "duration"},
     {.name = "seconds",
      .code = OPT_SECONDS,
      .value = "S",
      .initial = "10",
-     .text = "so many seconds, over epochs"},
+     .text = "measure for S seconds, over as many epochs as needed"},
     {.name = "epochs",
      .code = OPT_EPOCHS,
      .value = "N",
-     .initial = "with --digest 1",
-     .text = "so many epochs"},
+     .initial = "1 with --digest",
+     .text = "measure N epochs"},
     PIPELINE_IMAGE_OPTIONS,
-    {.text = "of which data"},
+    {.text = "data"},
     FIELDS_OPTIONS,
     FIELDS_DAMAGED_OPTION,
-    {.text = "in which order"},
+    {.text = "order"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,
     PIPELINE_DRAW_OPTIONS,
     {.name = "mixture",
      .code = OPT_MIXTURE,
      .value = "PATH=WEIGHT,...",
-     .text = "in place of DATA, several data sets in these shares; each begins again when it is "
-             "used up, and an epoch has as many samples as all of them"},
+     .text = "read several data sets in these shares, in place of DATA; a data set that is used up "
+             "begins again, and an epoch has as many samples as all of them together"},
     PIPELINE_RUN_OPTIONS,
     {.name = "step-ms",
      .code = OPT_STEP,
      .value = "X",
      .initial = "0",
-     .text = "after each batch keep the GPU, or the host, busy for so long, as a training step "
-             "does; on a GPU without touching its memory, so that copies run undisturbed"},
-    {.text = "what to print"},
+     .text = "after each batch keep the GPU, or the host, busy for X ms, as a training step does; "
+             "the GPU's memory is not touched, so that copies run undisturbed"},
+    {.text = "output"},
     {.name = "digest",
      .code = OPT_DIGEST,
-     .text = "CRC32C of the valid rows of every batch, in order"},
+     .text = "print the CRC32C of the valid rows of every batch, in order"},
     {.name = "no-ceilings", .code = OPT_NO_CEILINGS, .text = "do not measure the ceilings"},
     {.name = "trace",
      .code = OPT_TRACE,
      .value = "FILE",
-     .text = "write there what each thread did when, the newest events; ui.perfetto.dev opens it"},
+     .text = "write the newest events of each thread to FILE, which ui.perfetto.dev opens"},
     {.name = "report",
      .code = OPT_REPORT,
      .value = "FILE",
-     .text = "write there, as one HTML page, what is printed, with charts of it and of the "
+     .text = "write the results to FILE as one HTML page, with charts of them and of the "
              "throughput over time"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
@@ -291,7 +291,7 @@ static void measure_ceilings(struct bench *bench)
     bench->report.ceilings.size = sizeof bench->report.ceilings;
     if (terminal)
         fputs("\r\033[Kmeasuring the ceilings ...", stderr);
-    interrupt_at_once("the ceilings were not measured to the end");
+    interrupt_at_once("not all ceilings were measured");
     int r = pstk_measure_ceilings(&bench->pipeline.settings, CEILING_SECONDS,
                                   &bench->report.ceilings, &err);
     interrupt_at_once(NULL);
@@ -385,11 +385,11 @@ const struct command command_bench = {
     .summary = "measure throughput, and what limits it",
     .operands = "DATA",
     .text = "Run the loader as a trainer would, throw the batches away, and print how fast it was "
-            "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
-            "the loader without decoding can do, and as a reference how many times as fast as "
-            "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
-            "how fast copies to it were, and how long its stream waited for batches. The last "
-            "lines predict what a change would bring. With --mixture there are no ceilings.\n",
+            "and what limits it. Next to that, bench prints the ceilings: what storage, memory and "
+            "the loader without decoding can do. As a reference it compares the loader with "
+            "libjpeg-turbo, which decodes the same images whole. On a GPU it also prints how fast "
+            "copies to it were, and how long its stream waited for batches. The last lines predict "
+            "what a change would bring. With --mixture there are no ceilings.\n",
     .options = table,
     .examples = "penstock bench train\n"
                 "penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 "

@@ -19,11 +19,11 @@ enum { OPT_CHECKSUMS = 256, OPT_CLEAR, OPT_JSON };
 static const struct option_row table[] = {
     {.name = "checksums",
      .code = OPT_CHECKSUMS,
-     .text = "with --clear: remove the checksums that `penstock verify` kept as well"},
+     .text = "with --clear: also remove the checksums that `penstock verify` kept"},
     {.name = "clear",
      .code = OPT_CLEAR,
-     .text = "remove all entries, indexes and rewritten tables; what is being written stays, "
-             "and checksums do"},
+     .text = "remove all entries, indexes and rewritten tables, but neither checksums nor files "
+             "that are being written"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -145,22 +145,19 @@ const struct command command_cache = {
     .name = "cache",
     .summary = "print what the cache folder holds, or empty it",
     .operands = "[FOLDER]",
-    .text =
-        "Print what lies in the folder for caches: how many entries, indexes and checksums, "
-        "their bytes, "
-        "and how many bytes entries may have. FOLDER is $PENSTOCK_CACHE, or penstock in "
-        "$XDG_CACHE_HOME, or ~/.cache/penstock; name another where programs set cache_path.\n"
-        "\n"
-        "Entries are files that were unpacked, once for all processes; they may have "
-        "$PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has free. "
-        "What was used least recently leaves first. Indexes list the samples of data whose "
-        "own folder cannot be written to, and with them lie the points at which compressed "
-        "files are entered, and Parquet tables of images, rewritten. All of that is made again "
-        "when it is needed. Programs that have a data set open go on, except those that read "
-        "compressed files by points, or a Parquet table: they must open it again.\n"
-        "\n"
-        "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Without "
-        "them nothing shows whether the data has changed since: --clear alone keeps them.\n",
+    .text = "Print the contents of the cache folder: the number of entries, indexes and checksums, "
+            "their bytes, and how many bytes entries may have. FOLDER is $PENSTOCK_CACHE, or "
+            "penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; name another where programs set "
+            "cache_path.\n\nEntries are files that were unpacked, once for all processes; they may "
+            "have $PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has "
+            "free. The least recently used entry is removed first. Indexes list the samples of "
+            "data whose own folder cannot be written to, and next to them are the access points of "
+            "compressed files, and rewritten Parquet tables of images. penstock makes all of these "
+            "again when it needs them. After a removal, programs that have a data set open go on, "
+            "except programs that read compressed files by access points, or a Parquet table: "
+            "these must open it again.\n\nChecksums that `penstock verify --checksums` keeps of "
+            "such data are in the folder too. Without them nothing shows whether the data has "
+            "changed since, so --clear alone does not remove them.\n",
     .options = table,
     .examples = "penstock cache\n"
                 "penstock cache --clear\n"

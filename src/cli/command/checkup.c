@@ -309,7 +309,7 @@ static void look_at_labels(struct patient *patient)
                "for classification, pack a folder that has one folder for each class, or add a "
                "field of integers in Python");
     } else if (patient->info.n_names == 0) {
-        find(patient->checkup, "labels", FINDING_OK, "there are numbers, and no names for them");
+        find(patient->checkup, "labels", FINDING_OK, "the classes have numbers, but no names");
     } else if (patient->info.n_samples > COUNTED_SAMPLES) {
         find(patient->checkup, "labels", FINDING_OK,
              "%s classes; `penstock info --counts` counts their samples",

@@ -21,7 +21,7 @@ enum { OPT_OVERWRITE = 256, OPT_REMOVE, OPT_JSON };
 
 static const struct option_row table[] = {
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace a column of that name"},
-    {.name = "remove", .code = OPT_REMOVE, .text = "remove the column; FILE.npy is left out"},
+    {.name = "remove", .code = OPT_REMOVE, .text = "remove the column (without FILE.npy)"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -89,7 +89,7 @@ static int change(struct column *column)
                       : pstk_column_add(column->data, &new_column, on_progress, column, &err);
     progress_end(&column->progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
-        return interrupt_say("the columns are as they were");
+        return interrupt_say("the columns are unchanged");
     if (r == PSTK_EEXIST && strstr(err.message, "set overwrite"))
         return message_usage("%s has a column %s already; --overwrite replaces it", column->data,
                              column->name);
@@ -125,19 +125,18 @@ const struct command command_column = {
     .operands = "DATA NAME [FILE.npy]",
     .text =
         "Add the side column NAME to the data set DATA: the values of FILE.npy, an array of one "
-        "dimension with a value for each sample, in their order. Programs read a range of a "
-        "column without reading samples, to select or to weigh them (Dataset.column in Python). "
-        "Pack makes columns of its own, of scalars and sizes; `penstock info` lists all.\n"
-        "\n"
-        "The samples and the identity stay as they are. A program that has the data set open "
-        "goes on, and sees the column when it opens the data set again. The last step replaces "
-        "the manifest: until then, and after Ctrl-C, the columns are as they were. A part of a "
-        "data set can have columns, too; `penstock merge` keeps those that all parts have.\n",
+        "dimension with a value for each sample, in their order. Programs read a range of a column "
+        "without reading samples, to select or to weigh them (Dataset.column in Python). Pack "
+        "makes columns of its own, of scalars and sizes; `penstock info` lists all.\n\nThe samples "
+        "and the identity stay as they are. A program that has the data set open goes on, and sees "
+        "the column when it opens the data set again. The last step replaces the manifest: until "
+        "then, and after Ctrl-C, the columns are unchanged. A part of a data set can have columns, "
+        "too; `penstock merge` keeps those that all parts have.\n",
     .options = table,
     .examples = "penstock column train weight weights.npy\n"
                 "penstock column train weight better.npy --overwrite\n"
                 "penstock column train weight --remove\n",
-    .exit_status = "0 changed; 1 damaged data, or a failing machine; 2 wrong usage, path or "
-                   "values, such as a NaN or another number of them; 130 Ctrl-C",
+    .exit_status = "0 changed; 1 damaged data, or a failing machine; 2 wrong usage or path, or "
+                   "wrong values, such as a NaN or too few of them; 130 Ctrl-C",
     .run = run,
 };

@@ -37,10 +37,10 @@ void consumer_warn(struct consumer *consumer, const struct pstk_batch *batch)
     if (consumer->warned || batch->n_palette_images == 0)
         return;
     consumer->warned = 1;
-    message_say("warning: some images are PNG files with a palette. Pictures come right, in the "
-                "palette's colours; masks do not: resizing mixes colours, and class ids are lost. "
-                "Pack masks in a field of kind mask, with their image (penstock.pack or "
-                "penstock.Writer in Python)");
+    message_say("warning: some images are PNG files with a palette. Loaders read pictures "
+                "correctly, in the palette's colours, but not masks: resizing mixes colours, and "
+                "class ids are lost. Pack masks in a field of kind mask, with their image "
+                "(penstock.pack or penstock.Writer in Python)");
 }
 
 void consumer_close(struct consumer *consumer)

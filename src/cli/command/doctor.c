@@ -39,12 +39,12 @@ static const struct option_row table[] = {
      .code = OPT_WORLD,
      .value = "W",
      .initial = "1",
-     .text = "how many ranks will read the data set: what is advised of orders depends on it"},
+     .text = "how many ranks will read the data set; the advice on orders depends on it"},
     {.name = "ranks",
      .code = OPT_RANKS,
      .value = "N",
-     .text = "what N ranks on this machine take together: cores, memory, files, and which limits "
-             "they share"},
+     .text = "print what N ranks on this machine use together: cores, memory, files, and which "
+             "limits they share"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -504,7 +504,7 @@ static int run(const struct command *self, int argc, char **argv)
     const char *place = find_place(doctor.path, folder);
     if (!place) {
         const int native = errno;
-        message_say("cannot look at %s: %s", doctor.path, strerror(native));
+        message_say("cannot read the attributes of %s: %s", doctor.path, strerror(native));
         return status_of_path(native);
     }
     pstk_error_init(&err, sizeof err);

@@ -68,8 +68,8 @@ static const struct option_row table[] = {
      .code = OPT_SUBSET,
      .value = "STEP",
      .initial = "all samples",
-     .text = "a part of the samples, as `penstock order` takes it; given again, each takes what "
-             "the one before left"},
+     .text = "select samples, as `penstock order` does; may be given again: each step selects from "
+             "what the step before selected"},
     {.name = "shard-size",
      .code = OPT_SHARD_SIZE,
      .value = "BYTES",
@@ -83,7 +83,7 @@ static const struct option_row table[] = {
     {.name = "overwrite",
      .code = OPT_OVERWRITE,
      .text = "replace OUT if it is an export to which nothing was added or changed, or an empty "
-             "folder; until the last step it is as it was"},
+             "folder; until the last step OUT is unchanged"},
     OPTION_JSON("print the summary as one JSON object"),
     OPTION_END};
 
@@ -213,7 +213,7 @@ static int work(struct export *export)
     const int r = pstk_export(&export->settings, &export->result, &err);
     progress_end(&export->progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
-        return interrupt_say("nothing was exported, and nothing is left of it");
+        return interrupt_say("nothing was exported, and no file is left");
     fields_explain(&export->read_as, &err);
     if (r < 0)
         return refuse(&err, export->settings.out);
@@ -222,7 +222,7 @@ static int work(struct export *export)
                     export->settings.out);
     const int status = report(export);
     if (status)
-        message_say("%s was exported all the same, whole", export->settings.out);
+        message_say("%s was still exported completely", export->settings.out);
     else if (interrupt_seen())
         return interrupt_say("but the export was complete already");
     return status;
@@ -321,17 +321,15 @@ const struct command command_export = {
     .name = "export",
     .summary = "give a data set back as files of another format",
     .operands = "DATA OUT",
-    .text =
-        "Write the samples of DATA, of any format that penstock opens, into the new folder OUT in "
-        "the format of another library. Images come back byte for byte as they were packed; the "
-        "summary counts those that do not: the few JPEGs that come back as an equivalent file "
-        "(`penstock info` counts them), PNG files of what was stored as pixels, and PNG files that "
-        "pack made anew from the rows of a damaged one. Other fields get the target's natural "
-        "type, and bfloat16 becomes float32.\n"
-        "\n"
-        "A field that the target cannot hold is an error before anything is written. OUT gets its "
-        "name as the last step: an export that is stopped leaves nothing. Its file "
-        "penstock-export.json has the fields and the class names.\n",
+    .text = "Write the samples of DATA, of any format that penstock opens, into the new folder OUT "
+            "in the format of another library. Images come back byte for byte as they were packed; "
+            "the summary counts the images that do not: the few JPEGs that come back as an "
+            "equivalent file (`penstock info` counts them), PNG files of images that were stored "
+            "as pixels, and PNG files that pack made anew from the rows of a damaged file. Other "
+            "fields get the target's natural type, and bfloat16 becomes float32.\n\nA field that "
+            "the target cannot hold is an error before anything is written. OUT gets its name as "
+            "the last step: an export that is stopped leaves nothing. Its file "
+            "penstock-export.json has the fields and the class names.\n",
     .options = table,
     .examples = "penstock export train --to webdataset tars\n"
                 "penstock export train --to folder images --subset range:0..1000\n"

@@ -150,7 +150,7 @@ static const char *notes_differ(const char *is, const char *asked)
 {
     struct end a, b;
     if (!find_end(is, &a) || !find_end(asked, &b))
-        return "nobody knows whether its files are the same";
+        return "whether its files are the same is not known";
     if (a.n_before != b.n_before || strncmp(is, asked, a.n_before) != 0 ||
         strncmp(a.options, b.options, N_OPTIONS) != 0)
         return "it was packed with other options";

@@ -24,7 +24,7 @@ enum { OPT_OVERWRITE = 256, OPT_PACK_ID, OPT_JSON };
 static const struct option_row table[] = {
     {.name = "overwrite",
      .code = OPT_OVERWRITE,
-     .text = "replace OUT if it is a data set; until the last step it is as it was"},
+     .text = "replace OUT if it is a data set; until the last step OUT is unchanged"},
     {.name = "pack-id",
      .code = OPT_PACK_ID,
      .value = "ID",
@@ -166,8 +166,8 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 /* Report that on_progress stopped the library. Nothing of the work is kept. */
 static int say_stopped(const struct merge *merge)
 {
-    message_say("interrupted: nothing was merged, %s %s; the parts are as they were", merge->out,
-                output_stands(merge->out) ? "is as it was" : "is not a data set");
+    message_say("interrupted: nothing was merged, %s %s; the parts are unchanged", merge->out,
+                output_stands(merge->out) ? "is unchanged" : "is not a data set");
     return interrupt_status();
 }
 
@@ -206,7 +206,7 @@ static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
                                                 : output_refuse(&err, m->out);
     int status = report(m->out, parts, n_parts, unit_now() - start, m->json);
     if (status)
-        message_say("%s was merged all the same, whole", m->out);
+        message_say("%s was still merged completely", m->out);
     else if (interrupt_seen())
         return interrupt_say("but the data set was complete already");
     return status;
@@ -241,7 +241,7 @@ const struct command command_merge = {
         "given; merge refuses two attempts at one task, and parts of another pack. Merge links the "
         "shards and does not write them again (it copies them where the file system refuses "
         "links). The sample ids are those of a single pack. The parts stay, and may be removed "
-        "afterwards. A merge that Ctrl-C stops leaves OUT and the parts as they were.\n",
+        "afterwards. A merge that Ctrl-C stops leaves OUT and the parts unchanged.\n",
     .options = table,
     .examples = "penstock merge part0 part1 part2 part3 train\n",
     .exit_status = "0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; "

@@ -23,11 +23,11 @@ static const struct option_row table[] = {
      .code = OPT_BATCHES,
      .value = "N",
      .initial = "to the end of the epoch",
-     .text = "that many batches"},
+     .text = "number of batches to print"},
     {.name = "explain",
      .code = OPT_EXPLAIN,
-     .text = "print, in place of ids, what the order means for rank R of W: how samples are mixed, "
-             "what is read how often, memory, batches"},
+     .text = "print, in place of ids, what the order means for rank R of W: how it mixes samples, "
+             "how often it reads each of them, its memory and its batches"},
     FIELDS_OPTIONS,
     OPTION_JSON("print one JSON object: batches, a list of lists; with --explain the numbers"),
     OPTION_END};

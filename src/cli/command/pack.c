@@ -73,7 +73,7 @@ static const struct option_row table[] = {
      .code = OPT_PARTS,
      .value = "N",
      .initial = "as many as processes",
-     .text = "of --part auto: the number of slices; needed in an indexed Job of Kubernetes, and "
+     .text = "with --part auto: the number of slices; needed in an indexed Job of Kubernetes, and "
              "where an array of SLURM has only some of the slices"},
     {.name = "task",
      .code = OPT_TASK,
@@ -97,11 +97,10 @@ static const struct option_row table[] = {
     FIELDS_OPTIONS,
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
-     .text =
-         "skip files that were read but cannot be packed, and list them; a file that cannot "
-         "be read still ends the pack. With --coco and --voc, leave out bad annotations, too, "
-         "and count them (of COCO also a bad entry of images, with its annotations; of VOC a bad "
-         "object; an XML file with only such, or bad otherwise, with its image)"},
+     .text = "skip files that were read but cannot be packed, and list them; a file that cannot be "
+             "read still ends the pack. With --coco and --voc, leave out bad annotations, too, and "
+             "count them (for COCO also a bad entry of images, with its annotations; for VOC a bad "
+             "object, or a bad XML file with its image; an XML file with only bad objects is bad)"},
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
     ANNOTATED_OPTIONS,
@@ -109,45 +108,31 @@ static const struct option_row table[] = {
     OPTION_END};
 
 static const char text[] =
-    "Pack the images below the folder SRC into the data set OUT, a folder that pack makes.\n"
-    "\n"
-    "SRC holds images, or one folder of images for each class, sorted as torchvision's ImageFolder "
-    "sorts them. Each record has the fields\n"
-    "  jpg   the image (JPEG or PNG file; with --pixels its pixels)\n"
-    "  cls   number of the class, from 0 (where SRC has class folders)\n"
-    "  key   path of the file below SRC\n"
-    "\n"
-    "SRC may also be a data set of another format that penstock reads, for example a folder of tar "
-    "archives, or a pattern of them (shards/{000..127}.tar). All its fields are packed, under "
-    "their "
-    "names.\n"
-    "\n"
-    "With --coco or --voc the fields are jpg, image_id (COCO), file_name and what the annotations "
-    "have: boxes, labels, polygons (object_polygons, polygon_points, points), runs of masks "
-    "(object_runs, runs), keypoints, captions, masks of classes and of segments. Labels number the "
-    "classes; their "
-    "names are the data set's. A mistake in the annotations ends the pack, or is left out "
-    "(--skip-bad); boxes that leave their "
-    "image, or have no area, are kept and counted.\n"
-    "\n"
-    "JPEGs are stored as planes: their coefficients in another code, smaller and much faster to "
-    "decode, with the same pixels. `penstock get` gives the file back, nearly always byte for "
-    "byte (--jpeg). A JPEG that would not be smaller as planes is kept as it came; the summary "
-    "counts kept files by reason, and `penstock info --passthrough` lists them.\n"
-    "\n"
-    "Pack reads every image once to check that it can be decoded. It names those that cannot, "
-    "and packs nothing. It counts images of other formats (WebP, TIFF, BMP, GIF, AVIF, ...) by "
-    "format: convert them to JPEG or PNG. A file that this machine cannot read (permission, I/O "
-    "error, no memory) ends the pack, and so does one that changes meanwhile. A damaged JPEG "
-    "cannot "
-    "be decoded, even if Pillow loads it by guessing what is missing; its message then names the "
-    "option that packs it. The data set exists from the last moment on: a pack that is stopped "
-    "leaves none.\n"
-    "\n"
-    "The options with loss resize as Pillow's bilinear filter and encode as Pillow's save does. Of "
-    "the metadata only the EXIF orientation is kept. No image is enlarged. The note in the "
-    "manifest "
-    "then has, for example, pixels=256 or max_side=512 quality=90 reencoded=shrunk.\n";
+    "Pack the images below the folder SRC into the data set OUT, a folder that pack makes.\n\nSRC "
+    "holds images, or one folder of images for each class, sorted as torchvision's ImageFolder "
+    "sorts them. Each record has the fields\n  jpg   the image (JPEG or PNG file; with --pixels "
+    "its pixels)\n  cls   number of the class, from 0 (where SRC has class folders)\n  key   path "
+    "of the file below SRC\n\nSRC may also be a data set of another format that penstock reads, "
+    "for example a folder of tar archives, or a pattern of them (shards/{000..127}.tar). All its "
+    "fields are packed, under their names.\n\nWith --coco or --voc the fields are jpg, image_id "
+    "(COCO), file_name and what the annotations have: boxes, labels, polygons (object_polygons, "
+    "polygon_points, points), runs of masks (object_runs, runs), keypoints, captions, masks of "
+    "classes and of segments. Labels number the classes; their names are the data set's. A mistake "
+    "in the annotations ends the pack, or is left out (--skip-bad); boxes that leave their image, "
+    "or have no area, are kept and counted.\n\nJPEGs are stored as planes: their coefficients in "
+    "another code, smaller and much faster to decode, with the same pixels. `penstock get` gives "
+    "the file back, nearly always byte for byte (--jpeg). A JPEG that would not be smaller as "
+    "planes is kept as it came; the summary counts kept files by reason, and `penstock info "
+    "--passthrough` lists them.\n\nPack reads every image once to check that it can be decoded. If "
+    "some cannot, it names them and packs nothing. It counts images of other formats (WebP, TIFF, "
+    "BMP, GIF, AVIF, ...) by format: convert them to JPEG or PNG. A file that this machine cannot "
+    "read (permission, I/O error, no memory) ends the pack, and so does a file that changes "
+    "meanwhile. A damaged JPEG cannot be decoded, even if Pillow loads it by guessing what is "
+    "missing; its message then names the option that packs it. The data set appears in the last "
+    "step: a pack that is stopped leaves no data set.\n\nThe options with loss resize as Pillow's "
+    "bilinear filter and encode as Pillow's save does. Of the metadata only the EXIF orientation "
+    "is kept. No image is enlarged. The note in the manifest then has, for example, pixels=256 or "
+    "max_side=512 quality=90 reencoded=shrunk.\n";
 
 struct pack {
     const char *src, *folder, *out; /* folder: the operand OUT */
@@ -180,7 +165,7 @@ struct pack {
  * packed, ". */
 static const char *standing(const struct pack *pack)
 {
-    return output_stands(pack->out) ? "and the data set there is as it was"
+    return output_stands(pack->out) ? "and the data set there is unchanged"
                                     : "and there is no data set";
 }
 
@@ -508,8 +493,8 @@ static void warn_of_palettes(const struct pack *pack)
 {
     char n[UNIT_SIZE];
     if (pack->n_palettes)
-        message_say("warning: %s PNG file%s %s a palette. Pictures come right, in the palette's "
-                    "colours; masks do not: a loader's resizing mixes colours, and class ids are "
+        message_say("warning: %s PNG file%s %s a palette. Loaders read pictures correctly, in the "
+                    "palette's colours, but not masks: resizing mixes colours, and class ids are "
                     "lost. Pack masks in a field of kind mask, with their image, with "
                     "penstock.pack or penstock.Writer in Python",
                     unit_count(n, pack->n_palettes), pack->n_palettes == 1 ? "" : "s",
@@ -667,7 +652,7 @@ static int finish(struct pack *pack)
     records_print(&pack->records, &pack->fields);
     int status = report(pack, unit_now() - pack->start);
     if (status)
-        message_say("%s was packed all the same, whole", pack->out);
+        message_say("%s was still packed completely", pack->out);
     else if (interrupt_seen())
         return interrupt_say("but the data set was complete already");
     return status;
@@ -682,11 +667,10 @@ static void say_left_out(const struct pack *pack)
         ignored_say_images(pack->tree.info.n_left_out, pack->src);
     uint64_t n = pack->tree.foreign.n;
     if (n)
-        message_say(
-            "%llu image%s in %s %s left out, of formats that are not packed: %s; convert to "
-            "JPEG or PNG what shall be packed",
-            (unsigned long long)n, n == 1 ? "" : "s", pack->src, n == 1 ? "is" : "are",
-            formats_text(&pack->tree.foreign, formats));
+        message_say("%llu image%s in %s %s left out, of formats that are not packed: %s; convert "
+                    "the images that shall be packed to JPEG or PNG",
+                    (unsigned long long)n, n == 1 ? "" : "s", pack->src, n == 1 ? "is" : "are",
+                    formats_text(&pack->tree.foreign, formats));
     n = pack->tree.info.n_hidden;
     if (n)
         message_say("%llu name%s in %s %s with a dot and %s left out", (unsigned long long)n,

@@ -19,8 +19,8 @@ static const struct option_row table[] = {
      .code = 'o',
      .value = "FILE",
      .initial = DEFAULT_OUTPUT,
-     .text = "HTML file to write, - for standard output; a file that is there is replaced when the "
-             "new one is whole"},
+     .text = "HTML file to write, - for standard output; an existing file is replaced when the new "
+             "one is complete"},
     OPTION_END};
 
 static int draw(FILE *file, const char *name, const char *output)

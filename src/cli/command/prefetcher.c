@@ -79,7 +79,7 @@ static const char *advice_of(int native, char text[MESSAGE_ADVICE_SIZE])
     case EIO:
         return "; check the disk, or move the file out of the folder";
     case ENOMEM:
-        return "; take fewer --threads, or move the file out of the folder";
+        return "; use fewer --threads, or move the file out of the folder";
     default:
         return message_advice(native, text);
     }
@@ -142,9 +142,9 @@ static void look(const struct prefetcher *prefetcher, struct prefetched *item)
         else if ((native == ENOENT || native == ENOTDIR) && prefetcher->config.absent)
             absent(prefetcher, item, path);
         else
-            fail(item, "cannot be looked at", native);
+            fail(item, "its attributes cannot be read", native);
     } else if (!S_ISREG(st.st_mode))
-        bad(item, "no regular file");
+        bad(item, "not a regular file");
     else if (st.st_size == 0)
         bad(item, "an empty file");
     else if (st.st_size > MAX_FILE)
@@ -163,7 +163,7 @@ static int open_file(const struct prefetcher *prefetcher, struct prefetched *ite
     if (fd < 0)
         fail(item, "cannot be opened", errno);
     else if (fstat(fd, &st) < 0)
-        fail(item, "cannot be looked at", errno);
+        fail(item, "its attributes cannot be read", errno);
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != item->size)
         changed(item);
     if (item->state == PREFETCH_IMAGE)

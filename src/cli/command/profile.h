@@ -20,11 +20,10 @@ extern const struct choice profile_jpegs[], profile_compressions[], profile_dama
      .code = OPT_JPEG,                                                                             \
      .values = profile_jpegs,                                                                      \
      .initial = "planes",                                                                          \
-     .text = "how JPEGs are stored (planes: in a code that decodes faster; the few that planes "   \
-             "cannot "                                                                             \
-             "give back byte for byte come back as a standard JPEG with the same coefficients; "   \
-             "exact: as planes, except those few, which are kept as they came; keep: all as they " \
-             "came)"},                                                                             \
+     .text = "how to store JPEGs (planes: in a code that decodes faster; the few files that "      \
+             "planes cannot give back byte for byte come back as a standard JPEG with the same "   \
+             "coefficients; exact: as planes, except those few, which stay unchanged; keep: all "  \
+             "unchanged)"},                                                                        \
         {.name = "compress",                                                                       \
          .code = OPT_COMPRESS,                                                                     \
          .value = "zstd:LEVEL",                                                                    \
@@ -34,10 +33,10 @@ extern const struct choice profile_jpegs[], profile_compressions[], profile_dama
                  "pixels; LEVEL is 1 to 22"},                                                      \
     {                                                                                              \
         .name = "damaged", .code = OPT_DAMAGED, .values = profile_damages, .initial = "refuse",    \
-        .text = "what becomes of damaged images that Pillow loads (refuse: they are bad files; "   \
-                "accept: JPEGs that decode only with guesses are kept as they came and marked, "   \
-                "and loaders decode them whole, to what Pillow loads; of PNGs whose fault comes "  \
-                "after their rows a new file with these rows is stored)"                           \
+        .text = "what to do with damaged images that Pillow loads (refuse: they are bad files; "   \
+                "accept: keep JPEGs that decode only with guesses, and mark them; loaders decode " \
+                "them as Pillow does; of PNGs whose damage follows their rows, store a new file "  \
+                "with these rows)"                                                                 \
     }
 /* and options that lose data. */
 #define PROFILE_LOSS_OPTIONS                                                                       \

@@ -52,7 +52,7 @@ int records_open(struct records *records, const char *src, const struct fields *
     if (!format || !is_taken(format))
         return fields_given(fields)
                    ? message_usage("%s: must be left out, except for a data set in another format; "
-                                   "%s is none that pack reads record by record",
+                                   "%s is not a data set that pack reads record by record",
                                    fields_given(fields), src)
                    : 0;
     if (opening_dataset_as(&records->dataset, src, fields, &err) < 0)

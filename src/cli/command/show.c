@@ -37,12 +37,12 @@ static const struct option_row table[] = {
      .code = 'o',
      .value = "FILE",
      .initial = "penstock-show.png; with --json none",
-     .text = "PNG file to write, - for standard output; a file that is there is replaced when the "
-             "new one is whole; a symbolic link is followed; a device or FIFO is written to as it "
-             "is"},
+     .text =
+         "PNG file to write, - for standard output; an existing file is replaced when the new one "
+         "is complete; a symbolic link is followed; a device or FIFO is written to directly"},
     {.name = "plain",
      .code = OPT_PLAIN,
-     .text = "exactly the pixels of the samples: no ids, no names of classes, no masks, boxes, "
+     .text = "show only the pixels of the samples: no ids, no names of classes, no masks, boxes, "
              "polygons and keypoints"},
     {.name = "recipe",
      .code = OPT_RECIPE,
@@ -58,7 +58,7 @@ static const struct option_row table[] = {
     {.text = "whose crops"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_RUN_OPTIONS,
-    {.text = "without effect, for what becomes of a sample does not depend on its place"},
+    {.text = "no effect: the picture of a sample does not depend on its place in the order"},
     PIPELINE_ORDER_OPTIONS,
     OPTION_END};
 
@@ -224,7 +224,8 @@ static int fetch(struct show *show, struct pstk_loader *loader)
         if (r < 0)
             return status_refuse(&err, NULL);
         if (r == 0 || batch->n_valid != 1 || batch->sample_ids[0] != show->ids[i]) {
-            message_say("sample %" PRIu64 " did not come; please report this", show->ids[i]);
+            message_say("the loader did not return sample %" PRIu64 "; please report this",
+                        show->ids[i]);
             return STATUS_DAMAGED;
         }
         status = put_picture(show, i, batch, &err);
@@ -379,7 +380,7 @@ const struct command command_show = {
     .summary = "write a picture of what a trainer will see",
     .operands = "DATA",
     .text = "Write a picture of what a trainer will see, and print where. Several ids make a "
-            "contact sheet. Below each sample stand its id and the name of its class. The first "
+            "contact sheet. Below each sample are its id and the name of its class. The first "
             "mask, boxes, polygons and keypoints of the data set that belong to the image are "
             "drawn in, boxes in the colour of their class, with its name. --plain leaves all of "
             "this out; one id then gives exactly the pixels of that sample.\n",

@@ -32,11 +32,11 @@ int status_files_folder(char path[STATUS_FILES_PATH_SIZE])
         return 1;
     memcpy(name, path, sizeof name);
     if (!S_ISDIR(folder.st_mode))
-        put(path, "%.3900s is no folder", name);
+        put(path, "%.3900s is not a folder", name);
     else if (folder.st_uid != geteuid())
         put(path, "%.3900s belongs to another user", name);
     else if (folder.st_mode & 022)
-        put(path, "%.3900s can be written to by others: chmod 700 it", name);
+        put(path, "others can write to %.3900s: chmod 700 it", name);
     else
         return 1;
     return 0;

@@ -34,18 +34,18 @@
 enum { OPT_ONCE = 256, OPT_INTERVAL, OPT_FOLDER, OPT_JSON };
 
 static const struct option_row table[] = {
-    {.name = "once", .code = OPT_ONCE, .text = "print what there is, and end"},
+    {.name = "once", .code = OPT_ONCE, .text = "print the loaders once, and end"},
     {.name = "interval",
      .code = OPT_INTERVAL,
      .value = "S",
      .initial = "2",
-     .text = "seconds between two looks"},
+     .text = "seconds between two updates"},
     {.name = "folder",
      .code = OPT_FOLDER,
      .value = "DIR",
      .initial = "penstock in $XDG_RUNTIME_DIR, or else /tmp/penstock-UID",
      .text = "where loaders have their status files (monitor_path)"},
-    OPTION_JSON("print one JSON object for each look, in one line"),
+    OPTION_JSON("print one JSON object for each update, on one line"),
     OPTION_END};
 
 /* The state of a loader at a look. */
@@ -353,7 +353,8 @@ static void print_row(const struct top *top, const struct seen *seen)
     if (seen->status.state != PSTK_STATUS_ANSWERED) {
         printf("%-59s", seen->status.state == PSTK_STATUS_SILENT
                             ? "does not answer: stopped, or the machine is very busy"
-                            : "does not answer; it is elsewhere, and may have ended");
+                            : "does not answer; it runs on another machine or in a container, and "
+                              "may have ended");
     } else {
         if (seen->cores >= 0)
             snprintf(cores, sizeof cores, "%.1f", seen->cores);
@@ -404,7 +405,7 @@ static void print_notes(const struct top *top)
         end_line(top);
     }
     if (since_open) {
-        fputs("+ since open: too few batches since the look before", stdout);
+        fputs("+ since open: too few batches since the update before", stdout);
         end_line(top);
     }
 }
@@ -615,17 +616,15 @@ const struct command command_top = {
     .text = "Print the loaders that run on this machine as this user, again every two seconds "
             "until Ctrl-C: samples and bytes a second and the part of its time that the training "
             "program waited for data, all of the last minute; the epoch, and how much of it is "
-            "done; cores and memory that the process uses; what limits, since the look before, or, "
-            "marked with +, since the loader was opened, where too few batches came; and the data "
-            "set. Where the screen has room, a second line has the times of the stages in the last "
-            "minute: half of them and 95 % of them are at most so long. A read is one of the "
-            "storage; decode is the work on a run of rows, finish the work on a whole batch, copy "
-            "that to the device, and wait the program's for a batch.\n"
-            "\n"
-            "A loader of Python and `penstock bench` are found by themselves. A C program sets "
-            "monitor_path to a file in the folder. A loader answers also while its program "
-            "computes, and measures nothing for it while nobody asks. The file of a process that "
-            "was killed is deleted.\n",
+            "done; cores and memory that the process uses; the bottleneck since the update before, "
+            "or, marked with +, since the loader was opened, if there were too few batches; and "
+            "the data set. Where the screen has room, a second line has the times of the stages in "
+            "the last minute: half of them and 95 % of them are at most so long. A read is one of "
+            "the storage; decode is the work on a run of rows, finish the work on a whole batch, "
+            "copy that to the device, and wait the program's for a batch.\n\nA loader of Python "
+            "and `penstock bench` are found by themselves. A C program sets monitor_path to a file "
+            "in the folder. A loader answers even while its program computes, and measures nothing "
+            "while nobody asks. The file of a process that was killed is deleted.\n",
     .options = table,
     .examples = "penstock top\n"
                 "penstock top --once\n"

@@ -30,13 +30,13 @@ static const struct option_row table[] = {
      .value = "N",
      .initial = "all cores",
      .text = "check with N threads"},
-    {.name = "decode", .code = OPT_DECODE, .text = "decode every image in full, too"},
+    {.name = "decode", .code = OPT_DECODE, .text = "also decode every image in full"},
     FIELDS_OPTIONS,
     FIELDS_DAMAGED_OPTION,
     {.name = "checksums",
      .code = OPT_CHECKSUMS,
-     .text = "if the format has no checksums, keep some next to the index, with which later runs "
-             "compare every sample"},
+     .text = "if the format has no checksums, keep checksums next to the index; later runs compare "
+             "every sample with them"},
     OPTION_JSON("print one JSON object: n_bad, n_files, n_samples, has_checksums, checksums "
                 "(without, own, compared or kept), note, and bad: a list of shard, record, "
                 "offset, length, reason"),

@@ -26,28 +26,28 @@ enum {
     {.name = "field",                                                                              \
      .code = OPT_FIELD,                                                                            \
      .value = "NAME=TYPE",                                                                         \
-     .initial = "what the data has",                                                               \
-     .text = "of a data set in another format: read a field as TYPE: image, bytes, utf8 (or "      \
-             "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "    \
-             "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "           \
-             "archives also the first of several members, 'image=jpg;png'; in TFRecords also "     \
-             "what the field is in records without it, 'label=int64=0'; may be given again"},      \
+     .initial = "the types of the data",                                                           \
+     .text = "for data in another format: read a field as TYPE: image, bytes, utf8 (or text), a "  \
+             "dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "             \
+             "'float32[*,4]' (*: this dimension differs from sample to sample); for tar archives " \
+             "also the first of several members, 'image=jpg;png'; for TFRecords also a default "   \
+             "for records without the field, 'label=int64=0'; may be given again"},                \
         {.name = "root-path",                                                                      \
          .code = OPT_ROOT_PATH,                                                                    \
          .value = "DIR",                                                                           \
          .initial = "the table's folder",                                                          \
-         .text = "of a table of images: the folder below which its paths lie"},                    \
+         .text = "for a table of images: the folder that its paths start from"},                   \
         {.name = "split-at",                                                                       \
          .code = OPT_SPLIT_AT,                                                                     \
          .values = fields_splits,                                                                  \
          .initial = "auto",                                                                        \
-         .text = "of tar archives: the dot of a file name that parts the sample's key from the "   \
-                 "field: first, as in WebDataset, or last; auto: first, but names that "           \
-                 "contradict it are refused"},                                                     \
+         .text = "for tar archives: the dot in a file name between the sample's key and the "      \
+                 "field: first, as in WebDataset, or last; auto: first, but contradicting names "  \
+                 "are refused"},                                                                   \
     {                                                                                              \
         .name = "by-content", .code = OPT_BY_CONTENT,                                              \
-        .text = "of a folder of images: take every JPEG and PNG file, found by its first bytes, "  \
-                "also those whose names are not an image's (x.jfif, or no suffix)"                 \
+        .text = "for a folder of images: find JPEG and PNG files by their first bytes, whatever "  \
+                "their names (x.jfif, or no suffix)"                                               \
     }
 
 /* A row for tables of commands that decode. */
@@ -55,9 +55,9 @@ enum {
     {                                                                                              \
         .name = "damaged", .code = OPT_READ_DAMAGED, .values = fields_damages,                     \
         .initial = "refuse",                                                                       \
-        .text = "of a data set in another format: what becomes of damaged images that Pillow "     \
-                "loads, JPEGs by guessing, and PNGs whose fault comes after their rows (refuse: "  \
-                "they are bad samples; accept: they are decoded as Pillow loads them)"             \
+        .text = "for data in another format: what to do with damaged images that Pillow loads, "   \
+                "JPEGs by guessing and PNGs whose damage follows their rows (refuse: they are "    \
+                "bad samples; accept: decode them as Pillow does)"                                 \
     }
 
 extern const struct choice fields_splits[], fields_damages[];

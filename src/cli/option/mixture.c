@@ -124,7 +124,7 @@ int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
         }
     }
     if (info->n_fields == 0)
-        return message_usage("--mixture: the data sets have no field that is alike in all of them");
+        return message_usage("--mixture: no field is the same in all data sets");
     return 0;
 }
 

@@ -53,29 +53,28 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
 
 /* Rows for tables of options: changes to an image, */
 #define PIPELINE_IMAGE_OPTIONS                                                                     \
-    {.text = "what happens to an image"},                                                          \
+    {.text = "images"},                                                                            \
         {.name = "size",                                                                           \
          .code = OPT_SIZE,                                                                         \
          .value = "N",                                                                             \
          .initial = "224",                                                                         \
-         .text = "pixels of both sides"},                                                          \
+         .text = "height and width in pixels"},                                                    \
         {.name = "crop",                                                                           \
          .code = OPT_CROP,                                                                         \
          .values = pipeline_crops,                                                                 \
          .initial = "random",                                                                      \
-         .text = "how images are cut (random: random resized crop; center: shorter side to N * "   \
-                 "256 / 224, "                                                                     \
-                 "then the centre; none: the whole image, resized)"},                              \
+         .text = "how to crop images (random: a random resized crop; center: resize the shorter "  \
+                 "side to N * 256 / 224, then crop the centre; none: resize the whole image)"},    \
         {.name = "flip",                                                                           \
          .code = OPT_FLIP,                                                                         \
          .value = "P",                                                                             \
          .initial = "0.5 with random crops, else 0",                                               \
-         .text = "flip with this probability"},                                                    \
+         .text = "probability of a horizontal flip"},                                              \
         {.name = "dtype",                                                                          \
          .code = OPT_DTYPE,                                                                        \
          .values = pipeline_dtypes,                                                                \
          .initial = "u8",                                                                          \
-         .text = "type of the values; all but u8 are normalised as for ImageNet"},                 \
+         .text = "dtype of the values; all except u8 are normalised as for ImageNet"},             \
     {                                                                                              \
         .name = "layout", .code = OPT_LAYOUT, .values = names_layout, .initial = "nhwc",           \
         .text = "order of the dimensions"                                                          \
@@ -86,10 +85,10 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
      .code = OPT_SEED,                                                                             \
      .value = "S",                                                                                 \
      .initial = "0",                                                                               \
-     .text = "what the order and all random choices derive from"},                                 \
+     .text = "seed of the order and of all random choices"},                                       \
     {                                                                                              \
         .name = "epoch", .code = OPT_EPOCH, .value = "E", .initial = "0",                          \
-        .text = "the epoch to begin with, from 0"                                                  \
+        .text = "epoch to begin with, counted from 0"                                              \
     }
 /* order of the samples, */
 #define PIPELINE_ORDER_OPTIONS                                                                     \
@@ -101,15 +100,15 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         {.name = "global-batch-size",                                                              \
          .code = OPT_GLOBAL_BATCH_SIZE,                                                            \
          .value = "G",                                                                             \
-         .text = "in its place, rows of all ranks' batches together"},                             \
+         .text = "rows of the batches of all ranks together, in place of --batch-size"},           \
         {.name = "uneven",                                                                         \
          .code = OPT_UNEVEN,                                                                       \
-         .text = "W need not divide G: some ranks have one row more"},                             \
+         .text = "allow a G that W does not divide: some ranks then have one row more"},           \
         {.name = "start-batch",                                                                    \
          .code = OPT_START_BATCH,                                                                  \
          .value = "K",                                                                             \
          .initial = "0",                                                                           \
-         .text = "begin with batch K of the epoch, from 0"},                                       \
+         .text = "begin with batch K of the epoch, counted from 0"},                               \
         {.name = "order",                                                                          \
          .code = OPT_ORDER,                                                                        \
          .values = names_order,                                                                    \
@@ -120,93 +119,94 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .code = OPT_WAYS,                                                                         \
          .value = "C",                                                                             \
          .initial = "48, 12, 4 or 1, by the number of samples",                                    \
-         .text = "of --order windowed: pieces of the data set that are interleaved"},              \
+         .text = "with --order windowed: pieces of the data set to interleave"},                   \
         {.name = "block",                                                                          \
          .code = OPT_BLOCK,                                                                        \
          .value = "N",                                                                             \
          .initial = "64",                                                                          \
-         .text = "of --order windowed: samples of a block"},                                       \
+         .text = "with --order windowed: samples in a block"},                                     \
         {.name = "window",                                                                         \
          .code = OPT_WINDOW,                                                                       \
          .value = "N",                                                                             \
          .initial = "4",                                                                           \
-         .text = "of --order windowed: blocks of a window"},                                       \
+         .text = "with --order windowed: blocks in a window"},                                     \
         {.name = "subset",                                                                         \
          .code = OPT_SUBSET,                                                                       \
          .value = "STEP",                                                                          \
          .initial = "all samples",                                                                 \
-         .text = "a part of the samples: range:A..B, fraction:0..0.8:seed=1, fold:0/5:seed=1 "     \
-                 "(:rest: the other folds), ids:FILE, where:COLUMN=1,2,3, where:COLUMN!=1, "       \
-                 "where:COLUMN=A..B; given again, each takes what the one before left"},           \
+         .text =                                                                                   \
+             "select samples by range:A..B, fraction:0..0.8:seed=1, fold:0/5:seed=1 (:rest: the "  \
+             "other folds), ids:FILE, where:COLUMN=1,2,3, where:COLUMN!=1, where:COLUMN=A..B; "    \
+             "may be given again: each step selects from what the step before selected"},          \
         {.name = "rank",                                                                           \
          .code = OPT_RANK,                                                                         \
          .value = "R",                                                                             \
          .initial = "0",                                                                           \
-         .text = "this rank; auto: the one that torchrun, mpirun, srun or Kubernetes gave this "   \
-                 "process, and W with it"},                                                        \
+         .text =                                                                                   \
+             "number of this rank; auto: take R and W from torchrun, mpirun, srun or Kubernetes"}, \
         {.name = "world",                                                                          \
          .code = OPT_WORLD,                                                                        \
          .value = "W",                                                                             \
          .initial = "1",                                                                           \
-         .text = "how many ranks there are"},                                                      \
+         .text = "number of ranks"},                                                               \
     {                                                                                              \
         .name = "last", .code = OPT_LAST, .values = names_last_batch, .initial = "drop",           \
-        .text = "what becomes of an incomplete last batch"                                         \
+        .text = "what to do with an incomplete last batch"                                         \
     }
 /* drawing by weight, for commands that run an epoch, */
 #define PIPELINE_DRAW_OPTIONS                                                                      \
     {.name = "weights",                                                                            \
      .code = OPT_WEIGHTS,                                                                          \
      .value = "COLUMN",                                                                            \
-     .text = "draw samples with replacement, each as often as its value in this side column "      \
-             "says"},                                                                              \
+     .text = "draw samples with replacement, by the weights in this side column"},                 \
         {.name = "balanced",                                                                       \
          .code = OPT_BALANCED,                                                                     \
          .value = "COLUMN",                                                                        \
-         .text = "in its place, so that each class in this side column comes equally often"},      \
+         .text = "draw samples with replacement, so that each class in this side column comes "    \
+                 "equally often"},                                                                 \
     {                                                                                              \
         .name = "samples-per-epoch", .code = OPT_DRAWS, .value = "N",                              \
         .initial = "as many as there are samples",                                                 \
-        .text = "of --weights and --balanced: draws of an epoch"                                   \
+        .text = "with --weights or --balanced: number of draws in an epoch"                        \
     }
 /* and use of the machine. */
 #define PIPELINE_RUN_OPTIONS                                                                       \
-    {.text = "with what"},                                                                         \
+    {.text = "resources"},                                                                         \
         {.name = "threads",                                                                        \
          .code = OPT_N_THREADS,                                                                    \
          .value = "N",                                                                             \
          .initial = "the usable cores, less those of reader and copies",                           \
-         .text = "workers; auto leaves the reader of each NUMA node and the copies to a GPU a "    \
-                 "core, while 4 workers a node remain"},                                           \
+         .text = "number of workers; auto leaves a core to the reader of each NUMA node and one "  \
+                 "to the copies to a GPU, as long as 4 workers a node remain"},                    \
         {.name = "slots",                                                                          \
          .code = OPT_SLOTS,                                                                        \
          .value = "N",                                                                             \
          .initial = "4",                                                                           \
-         .text = "batches in memory"},                                                             \
+         .text = "number of batches in memory"},                                                   \
         {.name = "reader",                                                                         \
          .code = OPT_READER,                                                                       \
          .values = names_reader_kind,                                                              \
          .initial = "auto",                                                                        \
-         .text = "what reads"},                                                                    \
+         .text = "how to read files"},                                                             \
         {.name = "io",                                                                             \
          .code = OPT_IO,                                                                           \
          .values = names_io,                                                                       \
          .initial = "auto",                                                                        \
-         .text = "past the page cache, or through it"},                                            \
+         .text = "read past the page cache (direct) or through it (buffered)"},                    \
         {.name = "device",                                                                         \
          .code = OPT_DEVICE,                                                                       \
          .value = "cuda:N",                                                                        \
          .values = names_device_kind,                                                              \
          .initial = "host",                                                                        \
-         .text = "where batches are handed out; cuda:N is GPU N"},                                 \
+         .text = "where to deliver batches; cuda:N is GPU N"},                                     \
         {.name = "kernels",                                                                        \
          .code = OPT_KERNELS,                                                                      \
          .values = names_kernels,                                                                  \
          .initial = "auto",                                                                        \
-         .text = "kernels; all give the same bytes"},                                              \
+         .text = "instruction set of the kernels; all give the same bytes"},                       \
     {                                                                                              \
         .name = "on-bad", .code = OPT_ON_BAD, .values = names_bad_sample, .initial = "error",      \
-        .text = "what to do with a bad sample (error: stop; replace: put another in its place)"    \
+        .text = "what to do with a bad sample (error: stop; replace: use another sample)"          \
     }
 
 enum pipeline_crop { CROP_RANDOM = 0, CROP_CENTER = 1, CROP_NONE = 2 };

@@ -171,10 +171,9 @@ void report_advise(const struct report *report, char *text, size_t size)
                  percent_of(reader->busy_ns, reader));
         return;
     default:
-        snprintf(
-            text, size,
-            "too short a run to say, or no stage is busy for even a tenth of the time; give it "
-            "longer with --seconds 10");
+        snprintf(text, size,
+                 "the run was too short to say, or no stage was busy for even a tenth of the time; "
+                 "measure longer with --seconds 10");
     }
 }
 

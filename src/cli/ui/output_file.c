@@ -270,9 +270,9 @@ static int finish(struct output_file *file)
 /* Return a phrase about the file at the path after a failure. */
 static const char *outcome(const struct output_file *file)
 {
-    return !file->target     ? "it was not written to its end"
+    return !file->target     ? "it was written only in part"
            : !file->replaces ? "no file was made"
-                             : "the file there is as it was";
+                             : "the file there is unchanged";
 }
 
 int output_file_close(struct output_file *file, int status)
