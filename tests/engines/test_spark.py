@@ -65,7 +65,7 @@ class Frames(PackingCase):
 
     def test_invalid_frames_and_schemas_are_refused(self):
         frame = bags.frame(self.session, bags.failing)
-        for schema, words in (({**SCHEMA, "y": "int8"}, "field y is no column"), ({"x": "int64"}, "no field text")):
+        for schema, words in (({**SCHEMA, "y": "int8"}, "field y is not a column"), ({"x": "int64"}, "no field text")):
             self.assert_says(words, penstock.spark.write, frame, self.path(), schema)
         times = self.session.sql("select timestamp'2026-01-01' as t")
         self.assert_says(["column t", "timestamp"], penstock.spark.write, times, self.path())

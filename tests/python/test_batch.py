@@ -145,7 +145,7 @@ class Protocols(unittest.TestCase):
         for wrong in ("x", 0, self.i, [1]):
             with self.assertRaisesRegex(KeyError, "it has i, half"):
                 self.batch[wrong]
-        with self.assertRaisesRegex(KeyError, r"a Tensor is no name.*batch.keys\(\)"):
+        with self.assertRaisesRegex(KeyError, r"a Tensor is not a name.*batch.keys\(\)"):
             {name: self.batch[name] for name in self.batch}
         with self.assertRaisesRegex(KeyError, "form='tuple'"):
             self.batch[0]

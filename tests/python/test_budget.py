@@ -208,7 +208,7 @@ class BadInput(unittest.TestCase):
         self.refused("Budget.total: value is 0; must be from 1", 0, "wide")
         self.refused("Budget.total: value is nan; must be a whole number", float("nan"), "wide", kind=TypeError)
         self.refused("Budget.max_rows: value is 0", 9, "wide", max_rows=0)
-        self.refused("Budget.buckets: value has 3 after 3; must rise", 9, "wide", buckets=[3, 3])
+        self.refused("Budget.buckets: value has 3 after 3; must be in rising order", 9, "wide", buckets=[3, 3])
         self.refused(r"Budget.buckets\[0\]: value is 0", 9, "wide", buckets=[0])
         self.refused("Budget.buckets: value is 3", 9, "wide", buckets=3, kind=TypeError)
         self.refused("Budget.padded: value is 2", 9, "wide", padded=2, kind=TypeError)

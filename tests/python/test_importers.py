@@ -217,7 +217,7 @@ class Files(Case):
         pandas = optional("pandas")
         frame = pandas.DataFrame({"name": ["a", "b"], "day": [1, 2], "x": [3, 4]})
         for keys in (["name"], ["name", "day"]):
-            wanted = f"penstock.pack: the index of the DataFrame ({', '.join(keys)}) is no column and is left out"
+            wanted = f"penstock.pack: the index of the DataFrame ({', '.join(keys)}) is not a column and is left out"
             with self.assertWarnsRegex(UserWarning, re.escape(wanted)) as caught:
                 quiet(frame.set_index(keys), self.path(), overwrite=True)
             self.assertEqual(caught.filename, __file__)

@@ -305,7 +305,7 @@ class Subsets(unittest.TestCase):
         a, b, c = three()
         for given, words in (({"subset": {a + "x": penstock.Range(0, 1)}}, "which has no weight.*did you mean"),
                              ({"subset": {a: penstock.Range(0, 1), a + "/": penstock.Range(0, 1)}}, "twice"),
-                             ({"subset": {a: penstock.Balanced("i")}}, "takes no part; give weights="),
+                             ({"subset": {a: penstock.Balanced("i")}}, "selects no part of the samples; give weights="),
                              ({"sample_weights": {c + "x": penstock.Balanced("i")}}, "which has no weight")):
             with self.assertRaisesRegex(SettingsError, words):
                 mixture(**given)

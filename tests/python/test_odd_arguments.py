@@ -91,7 +91,7 @@ class Odd(unittest.TestCase):
         self.assertEqual(bad, [], "\n".join(bad))
 
 
-ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size|raise max_memory|has no column .*(?:adds one|lists its columns)|set overwrite=True to replace it|choose another directory|Ids: cannot read the file: |path: cannot append to the file: |a data set of the format \w+: open that one|holds no images: neither it|has a name that is not UTF-8|make it with mkdir -p|has no (?:image|integer) field .*; there are: ", re.DOTALL)
+ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which no value fits|could not load|no such file|; add a )|lower batch_size|raise max_memory|has no column .*(?:adds one|lists its columns)|set overwrite=True to replace it|choose another directory|Ids: cannot read the file: |path: cannot append to the file: |a data set of the format \w+: open that one|holds no images: neither it|has a name that is not UTF-8|make it with mkdir -p|has no (?:image|integer) field .*; there are: ", re.DOTALL)
 # Some are right for some parameters.
 SIZES_AND_PATHS = ["1G", "64 MB", b"", b"a\0b", pathlib.Path("x"), pathlib.Path("a\0b"), pathlib.PurePosixPath("."), "/dev/null", "/proc/self/mem",
                    "/proc/no/such/folder", "s3://bucket/x", "\udcff", "\ud800", "x" * 300, "/" + "x/" * 3000]

@@ -302,7 +302,7 @@ class Parquet(TableCase):
     def test_parquet_that_is_none(self):
         optional("pyarrow")
         self.images(1)
-        self.assert_says("no Parquet file", penstock.Dataset, self.put(b"PAR1 no PAR1", "x.parquet"))
+        self.assert_says("is not a Parquet file", penstock.Dataset, self.put(b"PAR1 no PAR1", "x.parquet"))
 
     def test_parquet_without_pyarrow(self):
         self.images(1)
@@ -347,10 +347,10 @@ class Parquet(TableCase):
                     if n_writes == 20:
                         self.assertEqual(len(penstock.Dataset(table)), 12)
                     else:
-                        with self.assertRaisesRegex(penstock.TimedOutError, "process 4711 on host n2 rewrites it .*/lock, and open"):
+                        with self.assertRaisesRegex(penstock.TimedOutError, "process 4711 on host n2 is rewriting it .*/lock, and open"):
                             penstock.Dataset(table)
                 other.stdin.close()
-            self.assertRegex(said.getvalue(), r"^penstock: process 4711 on host n2 rewrites .*/t\.parquet as text; .*/lock\)\n$")
+            self.assertRegex(said.getvalue(), r"^penstock: process 4711 on host n2 is rewriting .*/t\.parquet as text; .*/lock\)\n$")
             for name in os.listdir(folder):
                 if name != "lock":
                     os.remove(os.path.join(folder, name))

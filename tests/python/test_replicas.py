@@ -163,7 +163,7 @@ class Alone(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"megatron.core.parallel_state": module}):
             self.assertEqual(ranks.from_megatron()[:2], (3, 4))
             module.model_parallel_is_initialized = lambda: False
-            with self.assertRaisesRegex(penstock.SettingsError, "must be, before a loader opens .call parallel_state.init"):
+            with self.assertRaisesRegex(penstock.SettingsError, "must be initialised before a loader opens .call parallel_state.init"):
                 ranks.from_megatron()
         with mock.patch.dict(sys.modules, {"megatron": None}), \
                 self.assertRaisesRegex(ImportError, "ranks: megatron.core.parallel_state cannot be imported: .*install megatron-core"):

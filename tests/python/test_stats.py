@@ -33,7 +33,7 @@ class Stats(unittest.TestCase):
 
     def test_a_forecast_is_of_these_statistics(self):
         self.assertEqual((self.data.forecast().cases, str(self.data.forecast())),
-                         ((), "no prediction: the loop has not run long enough, or nothing shows what limits"))
+                         ((), "no prediction: the loop has not run long enough, or nothing shows a bottleneck"))
         for epoch in range(3):
             for _ in self.data.epoch(epoch):
                 time.sleep(0.0005)

@@ -167,7 +167,7 @@ class Files(Case):
         for path, says in ((self.file("a", b"1\nx\n"), "line 2 of .*a is 'x'"),
                            (self.file("b", b"1\n-2\n"), "line 2 of .* is '-2'"),
                            (self.file("c", b"\n"), "no ids"),
-                           (self.file("d.npy", b"1\n2\n"), "no .npy file"),
+                           (self.file("d.npy", b"1\n2\n"), "is not a .npy file"),
                            (self.npy("<f8", [1.5], "d"), "dtype <f8 and shape"),
                            (self.npy("<i8", [3, -1], "q"), r"Ids\[1\]: value is -1")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
@@ -186,8 +186,8 @@ class Files(Case):
                            (self.file("f", b"0" * 10_000 + b"\n"), "line 1 of .*f is '0+'; must be a sample id"),
                            (self.file("g", b"1\r2\r"), "line 1 of .*g is"),
                            (self.file("h.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head), "fewer than its 140737488355328"),
-                           (self.file("i.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", 60_000) + b"(" * 60_000), "is no .npy file"),
-                           (self.file("j.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff("), "is no .npy file")):
+                           (self.file("i.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", 60_000) + b"(" * 60_000), "is not a .npy file"),
+                           (self.file("j.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff("), "is not a .npy file")):
             with self.subTest(path=path), self.assertRaisesRegex(penstock.SettingsError, says):
                 Ids(path)
 
@@ -197,10 +197,10 @@ class Files(Case):
         for name in ("pipe", "pipe.npy"):
             path = os.path.join(self.folder, name)
             os.mkfifo(path)
-            with self.assertRaisesRegex(penstock.SettingsError, f"{name}', which is no regular file; must be the path of a .npy file"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"{name}', which is not a regular file; must be the path of a .npy file"):
                 Ids(path)
         for path in ("/dev/zero", "/dev/null", "/dev/ptmx"):
-            with self.assertRaisesRegex(penstock.SettingsError, f"'{path}', which is no regular file"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"'{path}', which is not a regular file"):
                 Ids(path)
 
     def test_standard_input_is_read_where_it_is_a_file_and_else_refused(self):
@@ -213,7 +213,7 @@ class Files(Case):
         finally:
             os.close(reader)
             os.close(writer)
-        self.assertIn("Ids: value is '/dev/stdin', which is no regular file; must be", done.stderr)
+        self.assertIn("Ids: value is '/dev/stdin', which is not a regular file; must be", done.stderr)
 
 
 class Runs(unittest.TestCase):
@@ -394,9 +394,9 @@ class Refused(unittest.TestCase):
                            (lambda: Fold(0, 1), "Fold.of: value is 1; must be from 2"),
                            (lambda: Ids([]), "no ids"), (lambda: Ids([3, -1]), r"Ids\[1\]: value is -1"),
                            (lambda: Where("i"), "no condition"), (lambda: Where("i", in_=[]), "is empty"),
-                           (lambda: Where("i", at_least=3, below=3), "at_least=3, below=3, which none fits"),
-                           (lambda: Where("i", at_least=2**60 + 1, below=2**60 + 1), "which none fits"),
-                           (lambda: Where("i", below=-float("inf")), "which none fits"),
+                           (lambda: Where("i", at_least=3, below=3), "at_least=3, below=3, which no value fits"),
+                           (lambda: Where("i", at_least=2**60 + 1, below=2**60 + 1), "which no value fits"),
+                           (lambda: Where("i", below=-float("inf")), "which no value fits"),
                            (lambda: Where("i", below=float("nan")), "Where.below: value is nan")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
                 make()

@@ -327,7 +327,7 @@ class Merged(Case):
     def test_files_that_are_no_traces_are_refused(self):
         self.traced()
         empty = self.theirs({"traceEvents": []})
-        for ours, theirs, message in ((empty, empty, "ours: .* no trace of a loader"),
+        for ours, theirs, message in ((empty, empty, "ours: .* is not the trace of a loader"),
                                       (self.path, self.theirs({"a": 1}, "a.json"), "theirs: .* list of traceEvents"),
                                       (self.path, self.theirs(7, "b.json"), "theirs: .* list of traceEvents")):
             with self.assertRaisesRegex(SettingsError, message):

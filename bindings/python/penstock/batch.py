@@ -292,7 +292,7 @@ class Batch(dict[str, Any], _Form):
             return f"batch[{name!r}]: no tensor has this name; {has}{near(name, self.keys())}"
         if isinstance(name, int):
             return f"batch[{name}]: no tensor has a number; {has}; form='tuple' gives batches with numbers"
-        return f"batch[...]: {kind_of(name)} is no name; {has}; iterate over batch.keys() for names"
+        return f"batch[...]: {kind_of(name)} is not a name; {has}; iterate over batch.keys() for names"
 
     def copy(self) -> Batch:
         return copy.copy(self)
@@ -481,11 +481,11 @@ def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
 
 
 def info_of(batch: Any) -> BatchInfo:
-    """Where a batch is from. TypeError: it is none as it came from a loader."""
+    """Where a batch is from. TypeError: it did not come from a loader."""
     info = batch if isinstance(batch, BatchInfo) else getattr(batch, "info", None)
     if not isinstance(info, BatchInfo):
-        raise TypeError(f"after: value is of type {type(batch).__name__}, without info; must be a batch as "
-                        "it came from the loader, not what was made of it")
+        raise TypeError(f"after: value is of type {type(batch).__name__}, without info; must be a batch "
+                        "that the loader gave, not a value made from one")
     return info
 
 

@@ -45,7 +45,7 @@ def _edges(buckets: Any) -> tuple[int, ...]:
     edges = tuple(integer(f"Budget.buckets[{i}]", edge, 1, _MAX) for i, edge in enumerate(buckets))
     for before, edge in zip(edges, edges[1:]):
         if edge <= before:
-            raise SettingsError(f"Budget.buckets: value has {edge} after {before}; must rise")
+            raise SettingsError(f"Budget.buckets: value has {edge} after {before}; must be in rising order")
     if len(edges) >= _c.MAX_BUCKETS:
         raise SettingsError(f"Budget.buckets: value has {len(edges)} costs; must have less than {_c.MAX_BUCKETS}")
     return edges

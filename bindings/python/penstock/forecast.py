@@ -51,7 +51,7 @@ class Forecast:
 
     def __str__(self) -> str:
         if not self.cases:
-            return "no prediction: the loop has not run long enough, or nothing shows what limits"
+            return "no prediction: the loop has not run long enough, or nothing shows a bottleneck"
         return "\n".join([f"{self.measured:,.0f} samples/s so far; predictions:"] + [self._line(case) for case in self.cases])
 
     def is_faster(self, case: Case) -> bool:

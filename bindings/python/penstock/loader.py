@@ -53,8 +53,8 @@ __all__ = ["Loader", "Pass"]
 # What a framework has to know of batches before it gets one.
 _REGISTER = {"jax": batches.register_jax, "torch": batches.register_torch}
 
-PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's "
-            "colours; masks do not: resizing mixes colours, and class ids are lost. Pack masks in a field "
+PALETTES = ("some images of {path} are PNG files with a palette. Loaders read pictures correctly, in the palette's "
+            "colours, but not masks: resizing mixes colours, and class ids are lost. Pack masks in a field "
             "of kind 'mask', with their image")
 
 
@@ -748,8 +748,8 @@ class Loader(Hints, Sealed):
         with handle.turn:
             self._begin_turn()
             if number != place.number:
-                raise PenstockError("this pass is over: the loader went to another place, or on with a newer "
-                                    "one")
+                raise PenstockError("this pass is over: the loader moved to another position, or began a "
+                                    "newer pass")
             if place.cursor[0] != epoch:
                 return None, None
             if place.astray:

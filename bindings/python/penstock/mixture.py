@@ -376,8 +376,8 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
             if what is not None:
                 values_of = [getattr(by_name[k][name].field, what) for k in (0, i)]
                 raise SettingsError(f"Mixture: the field {name!r}, which an output reads, has {what} {values_of[0]!r} in the "
-                                    f"data set {mixture.paths[0]}, and {values_of[1]!r} in {mixture.paths[i]}; must be alike "
-                                    "in all (leave the output or the data set out)")
+                                    f"data set {mixture.paths[0]}, and {values_of[1]!r} in {mixture.paths[i]}; must be the "
+                                    "same in all (leave the output or the data set out)")
 
 
 def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:

@@ -88,7 +88,7 @@ def regular(path: str, setting: str, must: str, advice: str = "") -> BinaryIO:
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise SettingsError(f"{setting}: value is {path!r}, which is no regular file; must be {must}")
+    raise SettingsError(f"{setting}: value is {path!r}, which is not a regular file; must be {must}")
 
 
 def check_plain(path: str | bytes, setting: str) -> None:

@@ -91,7 +91,7 @@ def from_megatron(parallel_state: Any = None) -> Ranks:
         try:
             parallel_state = sys.modules.get(name) or importlib.import_module(name)
         except ImportError as error:
-            raise ImportError(f"ranks: {name} cannot be imported: {error}; must be, for from_megatron() (install megatron-core; "
+            raise ImportError(f"ranks: {name} cannot be imported: {error}; must be importable for from_megatron() (install megatron-core; "
                               "or give parallel_state=, as the mpu of DeepSpeed; or ranks=penstock.Ranks(RANK, WORLD) to the loader)") from error
     for name in ("get_data_parallel_rank", "get_data_parallel_world_size"):
         if not callable(getattr(parallel_state, name, None)):
@@ -99,6 +99,6 @@ def from_megatron(parallel_state: Any = None) -> Ranks:
                             "megatron.core.parallel_state or the like")
     ready = getattr(parallel_state, "model_parallel_is_initialized", None)
     if ready is not None and not ready():
-        raise SettingsError("ranks: Megatron's groups are not initialised; must be, before a loader opens (call "
+        raise SettingsError("ranks: Megatron's groups are not initialised; must be initialised before a loader opens (call "
                             "parallel_state.initialize_model_parallel first)")
     return _made(parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size(), "Megatron")

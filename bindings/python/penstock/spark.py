@@ -107,7 +107,7 @@ def _check_columns(found: Sequence[str], fields: Sequence[str] | Any) -> None:
                                 f"(df.drop({name!r}) leaves it out)")
     for name in fields:
         if name not in found:
-            raise SettingsError(f"schema: field {name} is no column of the data frame; must be one of "
+            raise SettingsError(f"schema: field {name} is not a column of the data frame; must be one of "
                                 + ", ".join(found))
 
 

@@ -21,7 +21,7 @@ READERS, KERNELS = _by_code("reader_kind"), _by_code("kernels")
 BOTTLENECKS, FALLBACKS = _by_code("bottleneck"), _by_code("fallback")
 
 ADVICE = {
-    "unknown": "the loader has not run long enough, or no stage is busy enough to be what limits",
+    "unknown": "the loader has not run long enough, or no stage is busy enough to be the bottleneck",
     "storage": "the workers wait for reads; a faster disk, or enough memory to hold the data set in the page "
                "cache, would help; or order='windowed', which reads whole blocks of small records",
     "decode": "more cores (n_threads), or smaller images in the data set, would help",

@@ -59,5 +59,5 @@ def path_of(given: Any) -> bytes | None:
 def begin(handle: Handle) -> None:
     """Warn if the loader that was opened could not make the file that its user named."""
     if "no_monitor" in handle.stats().fallbacks:
-        warnings.warn("monitor_path: the file cannot be made; the loader works, and `penstock top` does not see it",
+        warnings.warn("monitor_path: the file cannot be made; the loader works, but `penstock top` does not see it",
                       RuntimeWarning, stacklevel=4)

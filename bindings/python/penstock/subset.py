@@ -169,7 +169,7 @@ def _of_npy(file: BinaryIO, path: str) -> array[int]:
         head = ast.literal_eval(file.read(length).decode("latin-1"))
         dtype, shape = str(head["descr"]), tuple(head["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        raise SettingsError(f"Ids: {path} is no .npy file; must be one, or text with an id on each line") from None
+        raise SettingsError(f"Ids: {path} is not a .npy file; must be a .npy file, or text with an id on each line") from None
     kinds = {"<i8": "q", "<u8": "Q", "<i4": "i", "<u4": "I", "<i2": "h", "<u2": "H", "|u1": "B", "|i1": "b"}
     if dtype not in kinds or len(shape) != 1 or not isinstance(shape[0], int) or not 0 <= shape[0] < 2**48:
         raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
@@ -322,7 +322,7 @@ class Where(Step):
             if most == (math.inf, 0) and below is not None:  # inf itself is not below: all finite numbers are
                 most = sys.float_info.max, 1
             if not (least < most or below is None):
-                raise SettingsError(f"Where: value is at_least={at_least!r}, below={below!r}, which none fits; at_least "
+                raise SettingsError(f"Where: value is at_least={at_least!r}, below={below!r}, which no value fits; at_least "
                                     "must be less than below")
             self._bounds = least, most
         shown = {name: list(values) for name, (_, values) in zip(
@@ -410,7 +410,7 @@ class Balanced(Weights):
 def flat(subset: Any) -> list[Step]:
     """The steps of a subset, checked."""
     if isinstance(subset, Weights):
-        raise SettingsError(f"subset: value has {subset!r}, which takes no part; give weights={subset!r}")
+        raise SettingsError(f"subset: value has {subset!r}, which selects no part of the samples; give weights={subset!r}")
     if isinstance(subset, Step):
         return [subset]
     if not isinstance(subset, (list, tuple)):

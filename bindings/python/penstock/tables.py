@@ -149,10 +149,10 @@ def _lock(lock: int, folder: str, table: str) -> None:
         holder = os.pread(lock, 128, 0).decode(errors="replace") .strip() or "another process"
         path = os.path.join(folder, "lock")
         if idle >= PATIENCE_SECONDS:
-            raise TimedOutError(f"{table}: {holder} rewrites it as text, and has written nothing for {idle:.0f} s; continue or "
+            raise TimedOutError(f"{table}: {holder} is rewriting it as text, but has written nothing for {idle:.0f} s; continue or "
                                 f"end that process, or remove its lock {path}, and open the data set again")
         if not has_said:
-            say(f"{holder} rewrites {table} as text; this process waits for it (lock: {path})")
+            say(f"{holder} is rewriting {table} as text; this process waits for it (lock: {path})")
         has_said = True
         time.sleep(LOOK_SECONDS)
 
@@ -275,13 +275,13 @@ def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
     except (SettingsError, CorruptRecordError, TimedOutError, UnsupportedError):
         raise
     except (ValueError, EOFError) as error:  # ArrowInvalid is a ValueError
-        raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
+        raise CorruptRecordError(f"{table} is not a Parquet file, or is damaged ({error})") from error
     except OSError as error:
         if error.errno is None:  # pyarrow's own, of a damaged page
-            raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
+            raise CorruptRecordError(f"{table} is not a Parquet file, or is damaged ({error})") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and error.filename != table:
             raise SettingsError(f"cache_path: {table} is to be kept as text in {folder}, which cannot be written to "
-                                f"({error.strerror}); must be a folder that can be") from error
+                                f"({error.strerror}); must be a folder that this process can write to") from error
         raise
     if types is None:
         raise CorruptRecordError(f"{made}.jsonl was removed while it was written: open {table} again")

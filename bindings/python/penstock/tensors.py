@@ -202,7 +202,7 @@ class Tensor:
         """A capsule. stream: the consumer's, as the protocol has it. It waits for the batch, and what is in
         it when the last reference goes ends before the slot is overwritten. With -1 neither is done."""
         if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.device):
-            raise BufferError("penstock.Tensor: it looks into a slot and makes no copies; copy what you get")
+            raise BufferError("penstock.Tensor: it is a view of a slot and makes no copies; copy the result")
         if self.device[0] != DL_CPU and stream != -1:
             streams.use(self.share.pointer, streams.numbered(stream))
         return _capsule_of(self)
@@ -248,11 +248,11 @@ class Tensor:
     def __getitem__(self, rows: slice) -> Tensor:
         """Some rows that follow each other, a view."""
         if not isinstance(rows, slice):
-            raise TypeError("penstock.Tensor: [begin:end] gives rows; for more make an array of it, "
-                            "numpy.asarray(t)")
+            raise TypeError("penstock.Tensor: an index must be [begin:end], which gives rows; for more "
+                            "use numpy.asarray(t)")
         begin, end, step = rows.indices(self.shape[0])
         if step != 1:
-            raise TypeError("penstock.Tensor: rows that follow each other only")
+            raise TypeError("penstock.Tensor: [begin:end:step]: step must be 1; for others use numpy.asarray(t)")
         address = self.address + begin * self.strides[0] * self.itemsize
         part = Tensor(self.share, self.index, self.layout, address)
         part.shape = (max(0, end - begin), *self.shape[1:])
@@ -323,7 +323,7 @@ class Ragged:
         try:
             i = operator.index(index)
         except TypeError:
-            raise TypeError(f"ragged[{index!r}]: rows are had one by one, by a whole number") from None
+            raise TypeError(f"ragged[{index!r}]: an index must be a whole number, which gives one row") from None
         i = i + self.n_rows if i < 0 else i
         if not 0 <= i < self.n_rows:
             raise IndexError(f"there is no row {index} in a batch of {self.n_rows}")

@@ -76,11 +76,11 @@ def _read(name: str, path: Any) -> dict[str, Any]:
     try:
         trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except (OSError, EOFError, ValueError) as error:
-        raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must be a file of JSON ({error})") from None
+        raise SettingsError(f"{name}: {os.fspath(path)!r} is not a trace; must be a file of JSON ({error})") from None
     if isinstance(trace, list):
         trace = {"traceEvents": trace}
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
-        raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must have a list of traceEvents")
+        raise SettingsError(f"{name}: {os.fspath(path)!r} is not a trace; must have a list of traceEvents")
     return trace
 
 
@@ -89,7 +89,7 @@ def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
     other = trace.get("otherData")
     if not isinstance(other, dict) or not isinstance(other.get("realtime_ns"), int) \
             or not str(other.get("producer", "")).startswith("penstock"):
-        raise SettingsError(f"ours: {os.fspath(path)!r} is no trace of a loader; must be a file that Observe.trace_path or "
+        raise SettingsError(f"ours: {os.fspath(path)!r} is not the trace of a loader; must be a file that Observe.trace_path or "
                             "write_trace wrote (the order is merge(ours, theirs, out))")
     return int(other["realtime_ns"])
 

@@ -104,10 +104,10 @@ class Place:
         except OSError as error:
             raise SettingsError(f"path: value is {self.path!r}; a task on {_host()} cannot read {marker}, which the "
                                 f"driver on {self.host} made ({error.strerror}); the path {_SHARED}. A task whose pack "
-                                "has ended fails in this way, too") from error
+                                "has ended fails in this way too") from error
         if not is_ours:
-            raise SettingsError(f"path: value is {self.path!r}; on {_host()} {marker} is of another pack than that of "
-                                f"the driver on {self.host}; the path {_SHARED}")
+            raise SettingsError(f"path: value is {self.path!r}; on {_host()} {marker} belongs to another pack than "
+                                f"the driver's on {self.host}; the path {_SHARED}")
 
     def write(self, task: int, samples: Iterable[Any], attempt: int = 0) -> Done:
         """Write the part of one attempt at a task: all its samples, in their order. Returns what the driver commits.

@@ -650,12 +650,12 @@ def opened(source: Any, *, has_schema: bool = False) -> Any:
                                 "names (rename them)")
         named = [name for name in source.index.names if name is not None and name not in source.columns]
         if named and not has_schema:
-            warnings.warn(f"penstock.pack: the index of the DataFrame ({', '.join(map(str, named))}) is no column and is left out "
+            warnings.warn(f"penstock.pack: the index of the DataFrame ({', '.join(map(str, named))}) is not a column and is left out "
                           "(pack frame.reset_index() to have it, or frame.reset_index(drop=True) not to)", stacklevel=level_outside())
         return Columns(dict(source.items()), "the DataFrame")
     if isinstance(source, Mapping):
         if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):
-            raise TypeError("the dict: a value is no column; must be arrays, tensors or lists of one length, "
+            raise TypeError("the dict: a value is not a column; must be arrays, tensors or lists of one length, "
                             "as a dict is packed as columns")
         return Columns(source)
     return _by_position(source)

@@ -51,8 +51,8 @@ __all__ = ["PackError", "SchemaError", "pack"]
 REPORT_SECONDS = 0.1
 STOP_SECONDS = 1.0  # that a worker has to end before it is killed
 SAMPLES_PER_WORKER = 16  # fewer are not worth a process
-PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
-            "resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', with "
+PALETTES = ("{n:,} image{s} {have} a palette. Loaders read pictures correctly, in the palette's colours, but not "
+            "masks: resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', with "
             "their image (schema={{'image': 'image', 'mask': 'mask', ...}}), which keeps their numbers")
 
 
@@ -287,9 +287,9 @@ class _Crew:
             f"ended with status {code}"
         advice = ""
         if code == -signal.SIGKILL:
-            advice = "; was memory short? fewer workers (num_workers) need less"
+            advice = "; the machine may lack memory: give fewer workers (num_workers)"
         elif self._context != "fork":
-            advice = f"; with context={self._context!r} the program's own work stands under " \
+            advice = f"; with context={self._context!r} the program's own work must be under " \
                      "if __name__ == '__main__':"
         raise PackError(f"the worker that packs samples {samples.start} to {samples.stop - 1} {why}, and so "
                         f"nothing was packed{advice}")

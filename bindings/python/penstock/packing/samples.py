@@ -251,7 +251,7 @@ def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where
     other = are.index(False)
     return SchemaError(
         f"field {name}: {where(are.index(True))} has an image, {where(other)} has {_shown(values[other])}; "
-        "must be images in all samples: JPEG, PNG, PIL, uint8 of height x width x 3 (mend it or leave it "
+        "must be images in all samples: JPEG, PNG, PIL, uint8 of height x width x 3 (repair it or leave it "
         f"out, or declare what the field is, such as schema={{{name!r}: 'bytes', ...}})")
 
 
@@ -344,7 +344,7 @@ def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
     if all(str(name).isdigit() for record in records for name in record):
         hint = _LIST
     elif any(list(record) == ["0", "1"] for record in records):
-        hint = ("; fields 0 and 1 are of a tuple whose first member is no image that is known (mend it or "
+        hint = ("; fields 0 and 1 are of a tuple whose first member is not an image of a known format (repair it or "
                 "leave it out)")
     raise SchemaError(f"fields: {where.differ(found)}; must be the same in all samples{hint}")
 

@@ -277,8 +277,8 @@ class Writer(Hints, Sealed):
         """The lock, for what nothing may come in between."""
         lock = self._own(what)
         if lock._is_owned():
-            raise SettingsError(f"{what}: a signal's handler may neither add nor commit while the writer is "
-                                "at it: set a flag there, and go on where you add")
+            raise SettingsError(f"{what}: a signal handler may neither add nor commit while the writer works: "
+                                "set a flag in the handler, and check it where you add")
         return lock
 
     def _checked(self, what: str) -> ctypes.c_void_p:
