@@ -56,7 +56,8 @@ enum pstk_bottleneck {
     PSTK_BOTTLENECK_CONSUMER = 4,
     /* the reader thread itself: its cost per record */
     PSTK_BOTTLENECK_READER = 5,
-    /* no core is free for more work; only of predictions (pstk_predict) */
+    /* no core is free: the reader would limit, and waits for a core longer than it has one. Of a
+     * prediction (pstk_predict): more work finds no core */
     PSTK_BOTTLENECK_CORES = 6,
 };
 

@@ -29,7 +29,7 @@ ADVICE = {
             "arrays",
     "consumer": "batches are ready before the loop asks: the training step sets the pace",
     "reader": "each record costs its thread work; larger records would help",
-    "cores": "all cores are busy; more of them would help (only loader.forecast() says so)",
+    "cores": "more cores, or fewer threads beside the reader (n_threads), would help",
 }
 
 
@@ -176,6 +176,7 @@ def advised(limit: str, of: Any) -> str:
              "copy": f"the uploader copies {_percent(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)} "
                      "of the time",
              "reader": f"the reader is busy {_percent(reader.busy_ns, reader)} of the time",
+             "cores": f"the reader is ready to run but has no core {_percent(reader.core_wait_ns, reader)} of the time",
              "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
     if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # on a device it asks long before it uses one
         shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed

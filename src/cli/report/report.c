@@ -108,6 +108,20 @@ static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
     return all > 0 ? (unsigned)((double)part * 100 / all + 0.5) : 0;
 }
 
+/* Say that the reader waits for a core. If there are more workers than by default, name that
+ * number. */
+static void advise_cores(const struct report *report, char *text, size_t size)
+{
+    const struct pstk_stage_stats *reader = &report->stats.stage_reader;
+    char fewer[64] = "";
+    if (report->n_workers > 0 && report->stats.n_threads > report->n_workers)
+        snprintf(fewer, sizeof fewer, "; try --threads %u", report->n_workers);
+    snprintf(text, size,
+             "cores: the reader is ready to run but has no core %u %% of the time; more cores, or "
+             "fewer threads beside it, would help%s",
+             percent_of(reader->core_wait_ns, reader), fewer);
+}
+
 void report_advise(const struct report *report, char *text, size_t size)
 {
     const uint32_t n = report->stats.n_threads;
@@ -169,6 +183,9 @@ void report_advise(const struct report *report, char *text, size_t size)
                  "reader: its thread is busy %u %% of the time with the cost of single records; "
                  "larger records would help",
                  percent_of(reader->busy_ns, reader));
+        return;
+    case PSTK_BOTTLENECK_CORES:
+        advise_cores(report, text, size);
         return;
     default:
         snprintf(
