@@ -41,7 +41,7 @@ TEST(fewer_threads_are_advised_where_the_reader_has_no_core)
         uint32_t n_workers, n_threads; /* n_workers: by default; 0: unknown */
         const char *says;
     } cases[] = {{3, 4,
-                  "no core 60 % of the time; more cores, or fewer threads beside it, would "
+                  "no core 60 % of the time; more cores, or fewer workers, would "
                   "help; try --threads 3"},
                  {1, 9, "would help; try --threads 1"},
                  {4, 4, "would help"},

@@ -29,7 +29,7 @@ ADVICE = {
             "arrays",
     "consumer": "batches are ready before the loop asks: the training step sets the pace",
     "reader": "each record costs its thread work; larger records would help",
-    "cores": "more cores, or fewer threads beside the reader (n_threads), would help",
+    "cores": "more cores, or fewer workers (n_threads), would help",
 }
 
 

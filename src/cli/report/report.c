@@ -118,7 +118,7 @@ static void advise_cores(const struct report *report, char *text, size_t size)
         snprintf(fewer, sizeof fewer, "; try --threads %u", report->n_workers);
     snprintf(text, size,
              "cores: the reader is ready to run but has no core %u %% of the time; more cores, or "
-             "fewer threads beside it, would help%s",
+             "fewer workers, would help%s",
              percent_of(reader->core_wait_ns, reader), fewer);
 }
 

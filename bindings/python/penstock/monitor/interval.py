@@ -15,7 +15,7 @@ __all__ = ["Interval", "predicted", "verdict"]
 _COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
            "stream_starved_ns", "cpu_ns", "n_rows_ahead")
 _STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
-_ENOUGH = 4  # batches, of which the library's rule judges
+_ENOUGH = 4  # batches; the library's rule does not judge fewer
 
 
 @dataclass(frozen=True)
