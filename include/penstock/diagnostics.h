@@ -83,6 +83,8 @@ enum pstk_fallback {
     PSTK_FALLBACK_NO_TRACE = 256,
     /* the file of settings.observe.monitor_path: it could not be made */
     PSTK_FALLBACK_NO_MONITOR = 512,
+    /* RWF_NOWAIT, so that nothing tells what the page cache holds: readers read it, not workers */
+    PSTK_FALLBACK_NO_NOWAIT = 1024,
 };
 
 struct pstk_stats {
@@ -126,6 +128,10 @@ struct pstk_stats {
     /* bytes that the storage read: also for read-ahead, rounding and index pages */
     uint64_t bytes_read;
     uint64_t n_reads;
+    /* of n_reads: those of workers, who read what the page cache holds */
+    uint64_t n_cached_reads;
+    /* of n_cached_reads: their bytes were gone when the worker came, who waited for storage */
+    uint64_t n_evicted_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
     /* rows whose read-ahead failed, so that the loader read them again, one by one */

@@ -18,6 +18,11 @@
  * I/O memory, tasks. While reads are in flight and nothing else can be done, the reader waits only
  * for them: it sees resources that become free meanwhile when one read has finished.
  *
+ * The reader does not make the reads that the page cache likely holds (resident.h): it pins their
+ * file and leaves them to the worker of the task, who makes each just before the row that needs it.
+ * So the reader's cost does not grow with a record's size. It unpins the files when the task comes
+ * back. Rows of blocks and index pages stay with the reader.
+ *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or reports the reason.
  */

@@ -281,8 +281,10 @@ static int advance(struct pstk__lane *l, uint64_t *waited_ns)
     uint64_t before = wait ? pstk__clock_ns() : 0;
     r = l->n_in_flight > 0 ? reap(l, wait) : 0;
     *waited_ns = wait ? pstk__clock_ns() - before : 0;
-    if (l->backend->fallbacks & ~l->fallbacks) { /* fallbacks taken since the backend was opened */
-        l->fallbacks |= l->backend->fallbacks;
+    const uint32_t taken =
+        l->backend->fallbacks | (l->residency.refused ? PSTK_FALLBACK_NO_NOWAIT : 0u);
+    if (taken & ~l->fallbacks) { /* fallbacks taken since the backend was opened */
+        l->fallbacks |= taken;
         atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     }
     return r < 0 ? r : progress + r;

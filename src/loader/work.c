@@ -296,8 +296,10 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
 static void read_span(struct pstk__worker *worker, struct pstk__span_io *span_io)
 {
     const uint64_t begin = pstk__clock_ns();
-    if (!pstk__read_resident(&span_io->read))
+    if (!pstk__read_resident(&span_io->read)) {
         atomic_fetch_add_explicit(&worker->lane->residency.n_gone, 1, memory_order_relaxed);
+        pstk__count(&worker->counters.n_evicted, 1);
+    }
     pstk__histogram_add(&worker->reads, pstk__clock_ns() - begin);
     pstk__count(&worker->counters.n_reads, 1);
     if (span_io->read.result > 0)

@@ -2,7 +2,9 @@
 #include "reader/resident.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 
 #define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
 #define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64) /* from here on few reads are probed */
@@ -39,15 +41,34 @@ static int64_t read_now(const struct pstk__read *read, void *buffer, uint32_t si
     return n < 0 ? -errno : n;
 }
 
+static int is_in_memory(int fd)
+{
+    struct statfs found;
+    return fstatfs(fd, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
+}
+
+/* Stop the probes: they are refused for this file, and likely for all. Returns as probe. */
+static int refuse(struct pstk__residency *residency, const struct pstk__read *read)
+{
+    residency->in_memory = is_in_memory(read->from->fd);
+    residency->off = residency->refused = !residency->in_memory;
+    return residency->in_memory;
+}
+
+static int is_refusal(int64_t n)
+{
+    return n == -EOPNOTSUPP || n == -EINVAL || n == -ENOSYS || n == -EPERM;
+}
+
 /* Return 1 if the last byte is in the page cache: a read-ahead that has not come so far, or pages
  * that were dropped since, end before it. */
 static int probe(struct pstk__residency *residency, const struct pstk__read *read)
 {
     uint8_t byte;
     const int64_t n = read_now(read, &byte, 1, read->offset + read->size - 1);
-    if (n == -EOPNOTSUPP || n == -EINVAL || n == -ENOSYS || n == -EPERM)
-        residency->off = 1;
-    else if (n == 1 || n == -EAGAIN)
+    if (is_refusal(n))
+        return refuse(residency, read);
+    if (n == 1 || n == -EAGAIN)
         learn(residency, n == 1);
     return n == 1; /* other errors: the backend meets them again, and reports them */
 }
@@ -63,6 +84,8 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
 {
     if (residency->off || read->size == 0)
         return 0;
+    if (residency->in_memory)
+        return 1;
     learn_from_workers(residency);
     residency->n_asked++;
     return probe_is_due(residency) ? probe(residency, read) : residency->share >= HOT;
@@ -73,7 +96,7 @@ int pstk__read_resident(struct pstk__read *read)
     const struct pstk__file *from = read->from;
     pstk__reader_begin(read);
     int64_t got = read_now(read, read->buffer, read->size, read->offset);
-    const int is_resident = got == (int64_t)read->size;
+    const int has_waited = got != (int64_t)read->size && !is_refusal(got);
     if (got < 0) /* nothing was there, or an error that the plain read meets again */
         got = from->store->read_at(from, read->buffer, read->size, read->offset);
     while (!pstk__reader_result(read, (int32_t)got)) {
@@ -81,5 +104,5 @@ int pstk__read_resident(struct pstk__read *read)
         got = from->store->read_at(from, (uint8_t *)read->buffer + start, read->size - start,
                                    read->offset + start);
     }
-    return is_resident;
+    return !has_waited;
 }

@@ -8,7 +8,8 @@
  * read, and counts. Reads that are not resident start early and many at once, in the backend.
  *
  * Whether a read is resident is found by a probe, a read of one byte with RWF_NOWAIT. Probes cost
- * some 0.4 us; the share of hits among the last ones decides how many reads are probed.
+ * some 0.4 us; the share of hits among the last ones decides how many reads are probed. tmpfs and
+ * ramfs refuse RWF_NOWAIT, but have nothing else than memory.
  */
 #ifndef PSTK_RESIDENT_H
 #define PSTK_RESIDENT_H
@@ -20,6 +21,8 @@
 /* What one lane knows of the page cache. */
 struct pstk__residency {
     int off;        /* 1: nothing is handed to workers */
+    int refused;    /* 1: off, because the kernel or the file system does not say what it holds */
+    int in_memory;  /* 1: the files lie in a file system that is memory: all is resident */
     uint32_t share; /* of hits, PSTK__RESIDENT_ALL for all; a mean in which the last ones count */
     uint32_t n_asked;
     uint32_t n_seen;         /* of n_gone: those that `share` has counted */
@@ -34,7 +37,7 @@ void pstk__residency_init(struct pstk__residency *residency, int off);
  * read: queued nowhere; `from` is set. Sets off where the kernel or the file system cannot say. */
 int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__read *read);
 
-/* Run a read on the calling thread, and set its result. Returns 1 if the page cache had it all. */
+/* Run a read on the calling thread, and set its result. Returns 0 if it had to wait for storage. */
 int pstk__read_resident(struct pstk__read *read);
 
 #endif

@@ -59,6 +59,8 @@ class Stats:
     counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
     after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since
     the loop first asked for a batch; n_rows_ahead: rows that the workers had made by then.
+    n_reads counts reads; n_cached_reads, of them, those of workers, who read what the page cache holds; n_evicted_reads,
+    of these, those whose bytes were gone when the worker came.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
@@ -81,6 +83,8 @@ class Stats:
     n_replacements: int
     bytes_read: int
     n_reads: int
+    n_cached_reads: int
+    n_evicted_reads: int
     n_index_hits: int
     n_index_misses: int
     n_slow_reads: int

@@ -23,6 +23,8 @@ static const struct choice steps[] = {
     {"the file system refuses O_DIRECT, so the page cache is used", PSTK_FALLBACK_NO_DIRECT},
     {"the kernel lacks single issuer (Linux 6.0) or deferred task work (6.1) for io_uring",
      PSTK_FALLBACK_NO_SINGLE_ISSUER},
+    {"the file system does not tell what the page cache holds, so the reader reads it",
+     PSTK_FALLBACK_NO_NOWAIT},
     {"threads could not be pinned to cores", PSTK_FALLBACK_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_FALLBACK_NOT_BOUND},
     {"the trace could not be written", PSTK_FALLBACK_NO_TRACE},
@@ -412,6 +414,8 @@ static struct json_t *reader_json(const struct pstk_stats *stats)
     json_put_bool(object, "registered", stats->registered != 0);
     json_put_count(object, "queue_depth", stats->queue_depth);
     json_put_count(object, "reads", stats->n_reads);
+    json_put_count(object, "cached_reads", stats->n_cached_reads);
+    json_put_count(object, "evicted_reads", stats->n_evicted_reads);
     for (const struct choice *fallback = names_fallback; fallback->name; fallback++)
         if (stats->fallbacks & fallback->value)
             json_append_text(taken, fallback->name);
