@@ -83,7 +83,7 @@ enum pstk_fallback {
     PSTK_FALLBACK_NO_TRACE = 256,
     /* the file of settings.observe.monitor_path: it could not be made */
     PSTK_FALLBACK_NO_MONITOR = 512,
-    /* RWF_NOWAIT, so that nothing tells what the page cache holds: readers read it, not workers */
+    /* RWF_NOWAIT: nothing shows whether the page cache holds a record, so workers read none */
     PSTK_FALLBACK_NO_NOWAIT = 1024,
 };
 

@@ -18,7 +18,7 @@
  * I/O memory, tasks. While reads are in flight and nothing else can be done, the reader waits only
  * for them: it sees resources that become free meanwhile when one read has finished.
  *
- * The reader does not make the reads that the page cache likely holds (resident.h): it pins their
+ * The reader does not make the reads that the page cache likely holds (residency.h): it pins their
  * file and leaves them to the worker of the task, who makes each just before the row that needs it.
  * So the reader's cost does not grow with a record's size. It unpins the files when the task comes
  * back. Rows of blocks and index pages stay with the reader.
@@ -40,7 +40,7 @@
 #include "reader/reader.h"
 #include "reader/buffer.h"
 #include "reader/coalesce.h"
-#include "reader/resident.h"
+#include "reader/residency.h"
 #include "observe/stats.h"
 #include "batch/reorder.h"
 #include "order/pick.h"

@@ -23,7 +23,7 @@ static const struct choice steps[] = {
     {"the file system refuses O_DIRECT, so the page cache is used", PSTK_FALLBACK_NO_DIRECT},
     {"the kernel lacks single issuer (Linux 6.0) or deferred task work (6.1) for io_uring",
      PSTK_FALLBACK_NO_SINGLE_ISSUER},
-    {"the file system does not tell what the page cache holds, so the reader reads it",
+    {"the file system does not show whether the page cache holds a record, so workers read none",
      PSTK_FALLBACK_NO_NOWAIT},
     {"threads could not be pinned to cores", PSTK_FALLBACK_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_FALLBACK_NOT_BOUND},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reader/resident.h"
+#include "reader/residency.h"
 
 #include <errno.h>
 #include <linux/magic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resident: reads that the page cache answers, made by the thread that uses the bytes. That thread
+ * residency: reads that the page cache answers, made by the thread that uses the bytes. That thread
  * copies them into its own processor cache, and a lane's reader does not pay for their size.
  *
  * The lane's reader asks for each read whether the page cache likely holds it. If so, it hands the
@@ -11,8 +11,8 @@
  * some 0.4 us; the share of hits among the last ones decides how many reads are probed. tmpfs and
  * ramfs refuse RWF_NOWAIT, but have nothing else than memory.
  */
-#ifndef PSTK_RESIDENT_H
-#define PSTK_RESIDENT_H
+#ifndef PSTK_RESIDENCY_H
+#define PSTK_RESIDENCY_H
 
 #include "reader/reader.h"
 
