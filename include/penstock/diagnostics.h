@@ -56,7 +56,8 @@ enum pstk_bottleneck {
     PSTK_BOTTLENECK_CONSUMER = 4,
     /* the reader thread itself: its cost per record */
     PSTK_BOTTLENECK_READER = 5,
-    /* no core is free for more work; only of predictions (pstk_predict) */
+    /* no core is free: the reader would limit, and waits for a core longer than it has one. Of a
+     * prediction (pstk_predict): more work finds no core */
     PSTK_BOTTLENECK_CORES = 6,
 };
 
@@ -82,6 +83,8 @@ enum pstk_fallback {
     PSTK_FALLBACK_NO_TRACE = 256,
     /* the file of settings.observe.monitor_path: it could not be made */
     PSTK_FALLBACK_NO_MONITOR = 512,
+    /* RWF_NOWAIT: nothing shows whether the page cache holds a record, so workers read none */
+    PSTK_FALLBACK_NO_NOWAIT = 1024,
 };
 
 struct pstk_stats {
@@ -125,6 +128,10 @@ struct pstk_stats {
     /* bytes that the storage read: also for read-ahead, rounding and index pages */
     uint64_t bytes_read;
     uint64_t n_reads;
+    /* of n_reads: those of workers, who read what the page cache holds */
+    uint64_t n_cached_reads;
+    /* of n_cached_reads: their bytes were gone when the worker came, who waited for storage */
+    uint64_t n_evicted_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
     /* rows whose read-ahead failed, so that the loader read them again, one by one */

@@ -5,12 +5,32 @@
 
 #include <stddef.h>
 
+uint32_t pstk__fetch_take_back(struct pstk__lane *l)
+{
+    struct pstk__task *task;
+    uint32_t n_unpinned = 0;
+    while ((task = pstk__queue_try_pop(l->idle))) {
+        struct pstk__fetch *fetch = &task->fetch;
+        for (uint32_t k = 0; k < fetch->n_spans && fetch->n_by_worker > 0; k++)
+            if (fetch->spans[k].by_worker) {
+                pstk__files_release(l->files, fetch->spans[k].file_slot);
+                fetch->n_by_worker--;
+                n_unpinned++;
+            }
+        task->next = l->free;
+        l->free = task;
+    }
+    return n_unpinned;
+}
+
 /* Pin a file for one read. Returns 1: pinned; 0: try later; <0: it cannot be opened. */
 static int acquire_file(struct pstk__lane *l, uint32_t number, uint32_t *slot,
                         const struct pstk__file **file)
 {
     uint32_t before = l->fallbacks;
     int r = pstk__files_acquire(l->files, number, slot, file, NULL); /* the slow path reports why */
+    if (r == PSTK__FILES_PINNED && pstk__fetch_take_back(l) > 0)
+        r = pstk__files_acquire(l->files, number, slot, file, NULL);
     if (l->fallbacks != before)
         atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     if (r == PSTK__FILES_PINNED)
@@ -130,6 +150,7 @@ static void lay_out(struct pstk__fetch *fetch, const struct pstk__span_limits *l
         case PSTK__SPAN_BEGUN:
             fetch->spans[fetch->n_spans].fetch = fetch;
             fetch->spans[fetch->n_spans].extent = k;
+            fetch->spans[fetch->n_spans].by_worker = 0;
             fetch->spans[fetch->n_spans++].span = row;
             break;
         case PSTK__SPAN_REFUSED:
@@ -193,6 +214,12 @@ int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch)
         }
         span_io->read.file = span_io->file_slot;
         span_io->read.queued_ns = now;
+        if (fetch->task && pstk__residency_holds(&l->residency, &span_io->read)) {
+            span_io->by_worker = 1;
+            fetch->n_by_worker++;
+            fetch->n_left--;
+            continue;
+        }
         l->backend->ops->queue(l->backend, &span_io->read);
         l->n_in_flight++;
     }
@@ -214,10 +241,9 @@ void pstk__fetch_page_done(struct pstk__lane *l, struct pstk__page *page)
     pstk__pages_drop(l->pages, page);
 }
 
-void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io)
+void pstk__fetch_span_read(struct pstk__span_io *span_io)
 {
-    struct pstk__fetch *fetch = span_io->fetch;
-    pstk__files_release(l->files, span_io->file_slot);
+    const struct pstk__fetch *fetch = span_io->fetch;
     if (span_io->read.result > 0 && fetch->task)
         atomic_fetch_add_explicit(&fetch->task->slot->n_bytes, (uint64_t)span_io->read.result,
                                   memory_order_relaxed);
@@ -225,5 +251,11 @@ void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io)
     if (span_io->read.result < 0 ||
         (uint64_t)span_io->read.result < span_io->span.end - span_io->read.offset)
         fail_span(span_io);
-    fetch->n_left--;
+}
+
+void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io)
+{
+    pstk__files_release(l->files, span_io->file_slot);
+    pstk__fetch_span_read(span_io);
+    span_io->fetch->n_left--;
 }

@@ -6,7 +6,7 @@
  *   plan_row, each row  ->  resolve  ->  lay_out  ->  place  ->  queue  ->  ... page_done,
  * span_done
  *
- * All functions run on the lane's reader thread, which holds no lock.
+ * All functions but span_read run on the lane's reader thread, which holds no lock.
  */
 #ifndef PSTK_FETCH_H
 #define PSTK_FETCH_H
@@ -37,13 +37,20 @@ void pstk__fetch_lay_out(struct pstk__lane *l, struct pstk__fetch *fetch,
 /* Assign memory_size bytes to spans and rows. fixed: the memory is the lane's I/O memory. */
 void pstk__fetch_place(const struct pstk__lane *l, struct pstk__fetch *fetch, uint8_t *memory,
                        int fixed);
-/* Queue the reads. Returns 0 if some are not queued yet. */
+/* Queue the reads, but leave those of a task that the page cache holds to its worker. Returns 0 if
+ * some are not queued yet. */
 int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch);
 /* Return 1 if all reads were queued and are done. */
 static inline int pstk__fetch_is_done(const struct pstk__fetch *fetch)
 {
     return fetch->next_span == fetch->n_spans && fetch->n_left == 0;
 }
+/* Take the tasks that workers gave back into the lane's free ones, and unpin the files that they
+ * read. Returns the number of files. */
+uint32_t pstk__fetch_take_back(struct pstk__lane *l);
+/* Count a span's bytes, or, if bytes are missing, leave its rows to the slow path. Thread: the one
+ * that owns the task. */
+void pstk__fetch_span_read(struct pstk__span_io *span_io);
 /* Finish a read: of a page, of a span. */
 void pstk__fetch_page_done(struct pstk__lane *l, struct pstk__page *page);
 void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io);

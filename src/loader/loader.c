@@ -778,7 +778,11 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     for (uint32_t i = 0; i < pipeline->n_workers; i++) {
         pstk__stats_add(&stats->stage_workers, &pipeline->workers[i].counters);
         stats->n_slow_reads += get(&pipeline->workers[i].counters.n_slow);
+        stats->bytes_read += get(&pipeline->workers[i].counters.bytes);
+        stats->n_cached_reads += get(&pipeline->workers[i].counters.n_reads);
+        stats->n_evicted_reads += get(&pipeline->workers[i].counters.n_evicted);
     }
+    stats->n_reads += stats->n_cached_reads;
     pstk__stats_add(&stats->stage_consumer, &loader->consumer);
     if (pipeline->delivered != pipeline->slots)
         device_stats_fill(pipeline, stats);

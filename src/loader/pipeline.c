@@ -224,6 +224,8 @@ static void lane_close(struct pstk__lane *l)
     pstk__queue_close(l->work);
     pstk__queue_close(l->idle);
     pstk__buffer_close(&l->buffer);
+    pstk__files_close(l->files);
+    l->files = NULL;
     if (l->io_memory && !l->keeps_memory)
         pstk__numa_unmap(l->io_memory, l->buffer_size + l->index_size);
     if (l->block_memory && !l->keeps_memory)

@@ -18,6 +18,11 @@
  * I/O memory, tasks. While reads are in flight and nothing else can be done, the reader waits only
  * for them: it sees resources that become free meanwhile when one read has finished.
  *
+ * The reader does not make the reads that the page cache likely holds (residency.h): it pins their
+ * file and leaves them to the worker of the task, who makes each just before the row that needs it.
+ * So the reader's cost does not grow with a record's size. It unpins the files when the task comes
+ * back. Rows of blocks and index pages stay with the reader.
+ *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or reports the reason.
  */
@@ -35,6 +40,7 @@
 #include "reader/reader.h"
 #include "reader/buffer.h"
 #include "reader/coalesce.h"
+#include "reader/residency.h"
 #include "observe/stats.h"
 #include "batch/reorder.h"
 #include "order/pick.h"
@@ -68,6 +74,8 @@ struct pstk__span_io {
     struct pstk__span span; /* rows of the fetch; span.file: number of the file */
     uint32_t extent;        /* index of the extent that is read, in each row */
     uint32_t file_slot;     /* pinned slot of the file table, while the read is in flight */
+    uint32_t by_worker; /* 1: the task's worker runs the read; the reader unpins the slot when the
+                           task comes back */
 };
 
 /* Rows that are read together: those of a task, or of a block. Only the reader uses it, until it
@@ -81,6 +89,7 @@ struct pstk__fetch {
     uint32_t n_spans, next_span; /* number of spans; the next one to queue; 0 until laid out */
     uint32_t n_left;             /* spans that are not reaped */
     uint32_t laid_out;           /* 1: spans and memory_size are known */
+    uint32_t n_by_worker;        /* spans that are left to the task's worker */
     uint32_t has_slow;           /* block: 1 if any of its rows takes the slow path */
     uint64_t memory_size;        /* bytes of all spans; 0: no row is read fast */
     struct pstk__task *task;     /* task whose rows these are; NULL: a block's rows */
@@ -94,7 +103,7 @@ struct pstk__task {
     uint64_t issued_ns;        /* time at which its first read was queued; 0: not yet */
     struct pstk__fetch fetch;  /* rows_per_task rows at most */
     struct pstk__piece *piece; /* NULL if no row is read fast */
-    struct pstk__task *next;   /* next in the list of planned tasks */
+    struct pstk__task *next;   /* next in the list of planned tasks, or of free ones */
     uint64_t number; /* number among the lane's tasks, in the order in which they were listed */
     _Atomic uint64_t finished; /* number + 1 of the last run of this task that a worker finished */
 };
@@ -111,7 +120,7 @@ struct pstk__lane {
     struct pstk__handback handback; /* wakes the reader for slots, I/O memory and tasks; closing
                                        notifies it too */
     struct pstk__queue *work;       /* to the workers */
-    struct pstk__queue *idle;       /* free tasks */
+    struct pstk__queue *idle;       /* tasks that workers gave back */
     struct pstk__task *tasks;       /* n_tasks, owned */
     uint32_t n_tasks;
     struct pstk__row_io *rows;         /* rows of all tasks, owned */
@@ -134,6 +143,8 @@ struct pstk__lane {
     struct pstk__pages *pages;
     struct pstk__buffer buffer;
     struct pstk__span_limits span_limits; /* constant once open */
+    struct pstk__residency residency;     /* workers add to its n_gone */
+    struct pstk__task *free;              /* tasks that came back from `idle` */
     struct pstk__picker picker;
     struct pstk__blocks *blocks;     /* blocks of a windowed order; else NULL */
     struct pstk__slot *claimed;      /* slot whose rows are being made into tasks */
@@ -154,6 +165,7 @@ struct pstk__worker {
     struct pstk__sampler *sampler;
     uint8_t *spare; /* slow path: bytes for the largest record; mapped, touched when used */
     struct pstk__counters counters;
+    struct pstk__histogram reads;     /* ns of each read from the page cache */
     struct pstk__histogram finishes;  /* ns of each completion of a batch by this worker */
     struct pstk__histogram jobs_left; /* tasks left in the queue after the worker took one */
     struct pstk__ring *ring;          /* ring of the trace, borrowed; NULL without a trace */

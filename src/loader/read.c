@@ -82,9 +82,12 @@ static int list_tasks(struct pstk__lane *l)
     while (l->claimed && l->n_listed < rows_ahead(pipeline)) {
         if (l->blocks && !pstk__blocks_have_room(l->blocks))
             break;
-        struct pstk__task *task = pstk__queue_try_pop(l->idle);
+        if (!l->free)
+            pstk__fetch_take_back(l);
+        struct pstk__task *task = l->free;
         if (!task)
             break;
+        l->free = task->next;
         uint32_t rest = l->claimed->batch.n_valid - l->next_row;
         task_begin(l, task, rest < pipeline->rows_per_task ? rest : pipeline->rows_per_task);
         if (l->last)
@@ -278,8 +281,10 @@ static int advance(struct pstk__lane *l, uint64_t *waited_ns)
     uint64_t before = wait ? pstk__clock_ns() : 0;
     r = l->n_in_flight > 0 ? reap(l, wait) : 0;
     *waited_ns = wait ? pstk__clock_ns() - before : 0;
-    if (l->backend->fallbacks & ~l->fallbacks) { /* fallbacks taken since the backend was opened */
-        l->fallbacks |= l->backend->fallbacks;
+    const uint32_t taken =
+        l->backend->fallbacks | (l->residency.refused ? PSTK_FALLBACK_NO_NOWAIT : 0u);
+    if (taken & ~l->fallbacks) { /* fallbacks taken since the backend was opened */
+        l->fallbacks |= taken;
         atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     }
     return r < 0 ? r : progress + r;
@@ -362,6 +367,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              &l->fallbacks, err);
     if (r == 0)
         r = pstk__pages_open(&l->pages, pages, l->index_size, err);
+    pstk__residency_init(&l->residency, pipeline->direct || c.no_fds);
     pstk__picker_init(&l->picker, &pipeline->stream.picks);
     l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,
@@ -387,12 +393,10 @@ static void close_lane(struct pstk__lane *l)
     l->backend = NULL;
     pstk__pages_close(l->pages);
     l->pages = NULL;
-    pstk__files_close(l->files);
-    l->files = NULL;
+    /* `files` stay open, and the buffer's pieces stay valid: workers may still read into some. */
     pstk__blocks_close(l->blocks); /* workers may still read the blocks' memory, which stays mapped
                                       until lane_close */
     l->blocks = NULL;
-    /* The buffer's pieces stay valid: workers may hold some. */
 }
 
 void *pstk__pipeline_read(void *lane)

@@ -43,7 +43,10 @@ void pstk__snapshot_measure(struct pstk__snapshot *snapshot, const struct pstk__
     }
     for (uint32_t i = 0; i < pipeline->n_workers; i++) {
         const struct pstk__worker *worker = &pipeline->workers[i];
+        counts[PSTK__COUNT_BYTES_READ] += get(&worker->counters.bytes);
+        counts[PSTK__COUNT_READS] += get(&worker->counters.n_reads);
         counts[PSTK__COUNT_SLOW_READS] += get(&worker->counters.n_slow);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_READ], &worker->reads);
         pstk__histogram_sum(&spreads[PSTK__SPREAD_DECODE], &worker->counters.times);
         pstk__histogram_sum(&spreads[PSTK__SPREAD_FINISH], &worker->finishes);
         pstk__histogram_sum(&spreads[PSTK__SPREAD_JOBS], &worker->jobs_left);

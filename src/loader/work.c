@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "loader/fetch.h"
 #include "loader/mixture.h"
 
 #include <errno.h>
@@ -291,6 +292,40 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
     pstk__slot_fail(slot, row, &err);
 }
 
+/* Read what the reader left to this thread: a span that the page cache holds. */
+static void read_span(struct pstk__worker *worker, struct pstk__span_io *span_io)
+{
+    const uint64_t begin = pstk__clock_ns();
+    if (!pstk__read_resident(&span_io->read)) {
+        atomic_fetch_add_explicit(&worker->lane->residency.n_gone, 1, memory_order_relaxed);
+        pstk__count(&worker->counters.n_evicted, 1);
+    }
+    pstk__histogram_add(&worker->reads, pstk__clock_ns() - begin);
+    pstk__count(&worker->counters.n_reads, 1);
+    if (span_io->read.result > 0)
+        pstk__count(&worker->counters.bytes, (uint64_t)span_io->read.result);
+    pstk__fetch_span_read(span_io);
+}
+
+/* Read the spans that begin with row i, just before it is written: its bytes are then in this
+ * core's cache. *next: the first span that may. Spans of one extent follow each other by their
+ * first row. */
+static void read_row(struct pstk__worker *worker, struct pstk__task *task, uint32_t i,
+                     uint32_t *next)
+{
+    struct pstk__fetch *fetch = &task->fetch;
+    uint32_t k = *next;
+    for (; k < fetch->n_spans; k++) {
+        struct pstk__span_io *span_io = &fetch->spans[k];
+        if (span_io->span.first > i && worker->pipeline->n_extents == 1)
+            break;
+        if (span_io->span.first == i && span_io->by_worker)
+            read_span(worker, span_io);
+    }
+    if (worker->pipeline->n_extents == 1)
+        *next = k;
+}
+
 /* Give a task back. From here on the reader may use the task and its memory. If it was the slot's
  * last task, the consumer may use the slot. So this thread touches each before it hands it on, not
  * after.
@@ -328,7 +363,7 @@ void *pstk__pipeline_work(void *worker)
     uint32_t n_left;
     while ((task = pstk__queue_pop(w->lane->work, &waited, &n_left))) {
         pstk__histogram_add(&w->jobs_left, n_left);
-        uint32_t n_rows = task->fetch.n_rows;
+        uint32_t n_rows = task->fetch.n_rows, next_span = 0;
         const uint64_t begin = pstk__ring_now(w->ring);
         pstk__trace_begin(pipeline->trace, "decode", task->slot->seq);
         for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
@@ -337,6 +372,8 @@ void *pstk__pipeline_work(void *worker)
              i++) {
             if (i + PREFETCH_ROWS < n_rows)
                 prefetch_row(task, i + PREFETCH_ROWS, pipeline->n_extents);
+            if (task->fetch.n_by_worker > 0)
+                read_row(w, task, i, &next_span);
             write_row(w, task, i);
         }
         pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */

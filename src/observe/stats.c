@@ -57,7 +57,11 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
         return PSTK_BOTTLENECK_COPY;
     if (decode >= reader && decode >= storage)
         return PSTK_BOTTLENECK_DECODE;
-    return reader >= storage ? PSTK_BOTTLENECK_READER : PSTK_BOTTLENECK_STORAGE;
+    if (reader < storage)
+        return PSTK_BOTTLENECK_STORAGE;
+    /* If the reader waits for a core longer than it has one, its cost per record is not at fault.
+     */
+    return r->core_wait_ns > r->cpu_ns ? PSTK_BOTTLENECK_CORES : PSTK_BOTTLENECK_READER;
 }
 
 uint32_t pstk_find_bottleneck(const struct pstk_stats *stats)

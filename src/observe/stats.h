@@ -20,6 +20,8 @@ struct pstk__counters {
     _Atomic uint64_t bytes;
     _Atomic uint64_t n_hits;
     _Atomic uint64_t n_misses;
+    _Atomic uint64_t n_reads;     /* worker: reads from the page cache */
+    _Atomic uint64_t n_evicted;   /* worker: reads of them that waited for storage */
     _Atomic uint64_t n_slow;      /* rows read on the slow path after the fast one failed */
     _Atomic uint64_t n_lone;      /* rows of a windowed order that no block had */
     struct pstk__histogram times; /* ns; reader: times of reads; worker: of runs of rows made;

@@ -35,9 +35,36 @@ TEST(more_threads_are_advised_where_workers_are_busy_and_cores_free)
     }
 }
 
+TEST(fewer_threads_are_advised_where_the_reader_has_no_core)
+{
+    static const struct {
+        uint32_t n_workers, n_threads; /* n_workers: by default; 0: unknown */
+        const char *says;
+    } cases[] = {{3, 4,
+                  "no core 60 % of the time; more cores, or fewer workers, would "
+                  "help; try --threads 3"},
+                 {1, 9, "would help; try --threads 1"},
+                 {4, 4, "would help"},
+                 {4, 3, "would help"},
+                 {0, 4, "would help"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct report report = {
+            .n_workers = cases[i].n_workers,
+            .stats = {.bottleneck = PSTK_BOTTLENECK_CORES,
+                      .n_threads = cases[i].n_threads,
+                      .stage_reader = {.busy_ns = 80, .starved_ns = 20, .core_wait_ns = 60}}};
+        char text[256];
+        report_advise(&report, text, sizeof text);
+        CHECK(strncmp(text, "cores: ", 7) == 0);
+        CHECK(strlen(text) >= strlen(cases[i].says) &&
+              strcmp(text + strlen(text) - strlen(cases[i].says), cases[i].says) == 0);
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(more_threads_are_advised_where_workers_are_busy_and_cores_free)};
+        CASE(more_threads_are_advised_where_workers_are_busy_and_cores_free),
+        CASE(fewer_threads_are_advised_where_the_reader_has_no_core)};
     return RUN_CASES(cases);
 }

@@ -741,7 +741,7 @@ def bench_reports_every_key(world):
     rate = told["reference"]["libjpeg_turbo_samples_per_second"]
     assert abs(told["reference"]["libjpeg_turbo_ratio"] * rate / told["samples_per_second"] - 1) < 1e-6, told
     expect(set(told["ratios"]), {"storage", "memory", "loader"})
-    assert told["bottleneck"] in ("unknown", "storage", "decode", "copy", "consumer", "reader")
+    assert told["bottleneck"] in ("unknown", "storage", "decode", "copy", "consumer", "reader", "cores")
     expect((told["device"], told["step_ms"], "copy" in told["ratios"]), (None, 0, False))
     expect(told["forecast"] is None, told["bottleneck"] == "unknown")
     told = run_json("bench", world.data, "--epochs", 1, "--no-ceilings")

@@ -47,6 +47,18 @@ TEST(the_stage_with_the_least_rest_limits)
     CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_COPY);
 }
 
+TEST(a_busy_reader_without_a_core_means_the_cores)
+{
+    struct pstk_stats s = waiting();
+    s.stage_reader = (struct pstk_stage_stats){
+        .busy_ns = 900 * MS, .cpu_ns = 400 * MS, .core_wait_ns = 400 * MS};
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_READER); /* as long is not longer */
+    s.stage_reader.core_wait_ns += 1;
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_CORES);
+    s.stage_workers = (struct pstk_stage_stats){.busy_ns = 1000 * MS}; /* the workers are busier */
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_DECODE);
+}
+
 TEST(an_uploader_that_waits_for_the_step_means_the_consumer)
 {
     struct pstk_stats s = waiting();
@@ -145,6 +157,7 @@ int main(void)
         CASE(too_little_time_says_nothing),
         CASE(a_consumer_that_never_waits_limits),
         CASE(the_stage_with_the_least_rest_limits),
+        CASE(a_busy_reader_without_a_core_means_the_cores),
         CASE(an_uploader_that_waits_for_the_step_means_the_consumer),
         CASE(shares_at_the_bounds_decide_as_stated),
         CASE(a_stage_that_hardly_works_is_not_named),

@@ -164,10 +164,13 @@ class Numbers(unittest.TestCase):
     def test_intervals_of_made_up_counters(self):
         with opened() as loader:
             zero = loader.stats()
-        second, stage = 10**9, stage_of
+        second = 10**9
+
+        def stage(busy, starved, blocked, core_wait=0, cpu=0):
+            return dataclasses.replace(stage_of(busy, starved, blocked, 0, 1), cpu_ns=cpu, core_wait_ns=core_wait)
 
         def after(n_batches, consumer, workers, reader, uploader=(0, 0, 0), **more):
-            stages = {"stage_" + name: stage(*times, 0, 1) for name, times in (
+            stages = {"stage_" + name: stage(*map(int, times)) for name, times in (
                 ("consumer", consumer), ("workers", workers), ("reader", reader), ("uploader", uploader))}
             return dataclasses.replace(zero, n_batches=zero.n_batches + n_batches, **stages, **more)
 
@@ -181,6 +184,8 @@ class Numbers(unittest.TestCase):
                 ("decode", after(100, waits, (9 * second, second, 0), (second, second, 8 * second))),
                 ("unknown", after(100, waits, (second // 100, 10 * second, 0), (0, second // 100, 10 * second))),
                 ("reader", after(100, waits, (second, 9 * second, 0), (9 * second, second, 0))),
+                ("reader", after(100, waits, (second, 9 * second, 0), (9 * second, second, 0, 4 * second, 4 * second))),
+                ("cores", after(100, waits, (second, 9 * second, 0), (9 * second, second, 0, 5 * second, 4 * second))),
                 ("copy", after(100, waits, (second, 9 * second, 0), (second, 9 * second, 0), (10 * second, 0, 0))),
                 ("consumer", after(100, waits, (second, 0, 0), (second, 0, 0), (second, 0, 9 * second)))):
             self.assertEqual(verdict(Interval.between(start, later, 10)), wanted)

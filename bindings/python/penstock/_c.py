@@ -189,6 +189,7 @@ FALLBACK_NOT_BOUND = 64
 FALLBACK_NOT_PAGE_LOCKED = 128
 FALLBACK_NO_TRACE = 256
 FALLBACK_NO_MONITOR = 512
+FALLBACK_NO_NOWAIT = 1024
 
 # enum pstk_window
 WINDOW_OPEN = 0
@@ -493,7 +494,8 @@ NAMES: dict[str, dict[str, int]] = {
                  "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
                  "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
                  "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
-                 "no_trace": FALLBACK_NO_TRACE, "no_monitor": FALLBACK_NO_MONITOR},
+                 "no_trace": FALLBACK_NO_TRACE, "no_monitor": FALLBACK_NO_MONITOR,
+                 "no_nowait": FALLBACK_NO_NOWAIT},
     "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
     "status_state": {"answered": STATUS_ANSWERED, "silent": STATUS_SILENT, "ended": STATUS_ENDED,
                      "elsewhere": STATUS_ELSEWHERE},
@@ -865,6 +867,8 @@ class Stats(Structure):
         ("n_replacements", c_uint64),
         ("bytes_read", c_uint64),
         ("n_reads", c_uint64),
+        ("n_cached_reads", c_uint64),
+        ("n_evicted_reads", c_uint64),
         ("n_index_hits", c_uint64),
         ("n_index_misses", c_uint64),
         ("n_slow_reads", c_uint64),

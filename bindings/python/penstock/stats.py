@@ -29,7 +29,7 @@ ADVICE = {
             "arrays",
     "consumer": "batches are ready before the loop asks: the training step sets the pace",
     "reader": "each record costs its thread work; larger records would help",
-    "cores": "all cores are busy; more of them would help (only loader.forecast() says so)",
+    "cores": "more cores, or fewer workers (n_threads), would help",
 }
 
 
@@ -59,6 +59,8 @@ class Stats:
     counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
     after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since
     the loop first asked for a batch; n_rows_ahead: rows that the workers had made by then.
+    n_reads counts reads; n_cached_reads, of them, those of workers, who read what the page cache holds; n_evicted_reads,
+    of these, those whose bytes were gone when the worker came.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
@@ -81,6 +83,8 @@ class Stats:
     n_replacements: int
     bytes_read: int
     n_reads: int
+    n_cached_reads: int
+    n_evicted_reads: int
     n_index_hits: int
     n_index_misses: int
     n_slow_reads: int
@@ -176,6 +180,7 @@ def advised(limit: str, of: Any) -> str:
              "copy": f"the uploader copies {_percent(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)} "
                      "of the time",
              "reader": f"the reader is busy {_percent(reader.busy_ns, reader)} of the time",
+             "cores": f"the reader is ready to run but has no core {_percent(reader.core_wait_ns, reader)} of the time",
              "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
     if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # on a device it asks long before it uses one
         shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed

@@ -23,6 +23,8 @@ static const struct choice steps[] = {
     {"the file system refuses O_DIRECT, so the page cache is used", PSTK_FALLBACK_NO_DIRECT},
     {"the kernel lacks single issuer (Linux 6.0) or deferred task work (6.1) for io_uring",
      PSTK_FALLBACK_NO_SINGLE_ISSUER},
+    {"the file system does not show whether the page cache holds a record, so workers read none",
+     PSTK_FALLBACK_NO_NOWAIT},
     {"threads could not be pinned to cores", PSTK_FALLBACK_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_FALLBACK_NOT_BOUND},
     {"the trace could not be written", PSTK_FALLBACK_NO_TRACE},
@@ -108,6 +110,20 @@ static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
     return all > 0 ? (unsigned)((double)part * 100 / all + 0.5) : 0;
 }
 
+/* Say that the reader waits for a core. If there are more workers than by default, name that
+ * number. */
+static void advise_cores(const struct report *report, char *text, size_t size)
+{
+    const struct pstk_stage_stats *reader = &report->stats.stage_reader;
+    char fewer[64] = "";
+    if (report->n_workers > 0 && report->stats.n_threads > report->n_workers)
+        snprintf(fewer, sizeof fewer, "; try --threads %u", report->n_workers);
+    snprintf(text, size,
+             "cores: the reader is ready to run but has no core %u %% of the time; more cores, or "
+             "fewer workers, would help%s",
+             percent_of(reader->core_wait_ns, reader), fewer);
+}
+
 void report_advise(const struct report *report, char *text, size_t size)
 {
     const uint32_t n = report->stats.n_threads;
@@ -169,6 +185,9 @@ void report_advise(const struct report *report, char *text, size_t size)
                  "reader: its thread is busy %u %% of the time with the cost of single records; "
                  "larger records would help",
                  percent_of(reader->busy_ns, reader));
+        return;
+    case PSTK_BOTTLENECK_CORES:
+        advise_cores(report, text, size);
         return;
     default:
         snprintf(text, size,
@@ -394,6 +413,8 @@ static struct json_t *reader_json(const struct pstk_stats *stats)
     json_put_bool(object, "registered", stats->registered != 0);
     json_put_count(object, "queue_depth", stats->queue_depth);
     json_put_count(object, "reads", stats->n_reads);
+    json_put_count(object, "cached_reads", stats->n_cached_reads);
+    json_put_count(object, "evicted_reads", stats->n_evicted_reads);
     for (const struct choice *fallback = names_fallback; fallback->name; fallback++)
         if (stats->fallbacks & fallback->value)
             json_append_text(taken, fallback->name);

@@ -2,19 +2,20 @@
 """What a loader did between two looks at its statistics. Pure: differences of counters, and the verdict on them."""
 from __future__ import annotations
 
-from ctypes import sizeof
+from ctypes import byref, sizeof
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _c, forecast as forecasts
 from ..forecast import Forecast
-from ..stats import StageStats, Stats
+from ..stats import BOTTLENECKS, StageStats, Stats
 
 __all__ = ["Interval", "predicted", "verdict"]
 
 _COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
            "stream_starved_ns", "cpu_ns", "n_rows_ahead")
 _STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
+_ENOUGH = 4  # batches; the library's rule does not judge fewer
 
 
 @dataclass(frozen=True)
@@ -77,43 +78,29 @@ def _stage(before: StageStats, after: StageStats) -> StageStats:
                       after.core_wait_ns - before.core_wait_ns, after.n_items - before.n_items, after.n_threads)
 
 
-def _share(part: int, stage: StageStats) -> float:
-    whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns
-    return part / whole if whole else 0.0
+def _counts(of: Interval | Stats, **more: int) -> _c.Stats:
+    """Return the counters as the library's struct."""
+    found = _c.Stats(size=sizeof(_c.Stats), **{**{name: getattr(of, name) for name in _COUNTS}, **more})
+    for name in _STAGES:
+        stage = getattr(of, name)
+        setattr(found, name, _c.StageStats(**{one: getattr(stage, one) for one in StageStats.__dataclass_fields__}))
+    return found
 
 
 def verdict(of: Interval | Stats) -> str:
-    """The stage that limits the loader, a key of penstock.stats.ADVICE: the rule of stats().bottleneck, which the library
-    applies to the time since the first batch was asked for. Of an interval in which the loop spent 2 s, one step is enough."""
-    consumer, workers, reader, uploader = of.stage_consumer, of.stage_workers, of.stage_reader, of.stage_uploader
-    few = of.n_batches < (1 if isinstance(of, Interval) and of.loop_s >= 2 else 4)  # the library's rule waits for 4 batches
-    stalled = few and consumer.starved_ns > 1_000_000_000
-    if few and not stalled or consumer.busy_ns + consumer.starved_ns < 100_000_000:
+    """The stage that limits the loader, a key of penstock.stats.ADVICE: the library's rule (pstk_find_bottleneck), which
+    asks for 4 batches. Of an interval in which the loop spent 2 s one step is enough, and none where it waited for 1 s."""
+    few = of.n_batches < (1 if isinstance(of, Interval) and of.loop_s >= 2 else _ENOUGH)
+    if few and of.stage_consumer.starved_ns <= 1_000_000_000:
         return "unknown"
-    if _share(consumer.starved_ns, consumer) < 0.1:
-        return "consumer"
-    timed = of.stream_used_ns + of.stream_starved_ns > 0
-    if of.stream_starved_ns < of.stream_used_ns // 10 if timed else _share(uploader.blocked_ns, uploader) > 0.5:
-        return "consumer"
-    copy = _share(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)
-    decode, reads = _share(workers.busy_ns, workers), _share(reader.busy_ns, reader)
-    storage = _share(reader.starved_ns, reader)
-    if max(copy, decode, reads, storage) < 0.1:
-        return "unknown"
-    if copy > max(decode, reads, storage):
-        return "copy"
-    if decode >= max(reads, storage):
-        return "decode"
-    return "reader" if reads >= storage else "storage"
+    found = _counts(of, n_batches=max(of.n_batches, _ENOUGH))
+    return BOTTLENECKS.get(_c.lib.pstk_find_bottleneck(byref(found)), "unknown")
 
 
 def predicted(of: Interval, limit: str, settings: Stats, cores: float) -> Forecast | None:
     """Predict the rates with one more worker, storage twice as fast, or a loop that takes every batch at once, from the
     interval alone. limit: its verdict. settings: of the loader, any Stats of it. None: the interval says too little."""
-    found = _c.Stats(size=sizeof(_c.Stats), bottleneck=_c.NAMES["bottleneck"][limit], n_threads=settings.n_threads,
-                     n_device_slots=settings.n_device_slots, **{name: getattr(of, name) for name in _COUNTS})
-    for name in _STAGES:
-        stage = getattr(of, name)
-        setattr(found, name, _c.StageStats(**{one: getattr(stage, one) for one in StageStats.__dataclass_fields__}))
+    found = _counts(of, bottleneck=_c.NAMES["bottleneck"][limit], n_threads=settings.n_threads,
+                    n_device_slots=settings.n_device_slots)
     all_of_them = forecasts.of_counts(found, cores, forecasts.SINGLE)
     return all_of_them if all_of_them.cases else None

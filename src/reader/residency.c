@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reader/residency.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+
+#define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
+#define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64) /* from here on few reads are probed */
+#define COLD (PSTK__RESIDENT_ALL / 16)                     /* below, too */
+#define PROBE_HOT 16u                                      /* one read in so many */
+#define PROBE_COLD 16u                                     /* one read in so many */
+
+void pstk__residency_init(struct pstk__residency *residency, int off)
+{
+    *residency = (struct pstk__residency){.off = off, .share = PSTK__RESIDENT_ALL / 2};
+}
+
+static void learn(struct pstk__residency *residency, int is_resident)
+{
+    const uint32_t share = residency->share;
+    residency->share = is_resident ? share + (PSTK__RESIDENT_ALL - share + WEIGHT - 1) / WEIGHT
+                                   : share - share / WEIGHT;
+}
+
+/* Take what workers found to be gone into the share. */
+static void learn_from_workers(struct pstk__residency *residency)
+{
+    const uint32_t n = atomic_load_explicit(&residency->n_gone, memory_order_relaxed);
+    for (uint32_t i = 0; i < WEIGHT && residency->n_seen != n; i++, residency->n_seen++)
+        learn(residency, 0);
+    residency->n_seen = n;
+}
+
+/* Try to read without waiting: bytes read, or a negative errno. */
+static int64_t read_now(const struct pstk__read *read, void *buffer, uint32_t size, uint64_t offset)
+{
+    const struct iovec part = {.iov_base = buffer, .iov_len = size};
+    const ssize_t n = preadv2(read->from->fd, &part, 1, (off_t)offset, RWF_NOWAIT);
+    return n < 0 ? -errno : n;
+}
+
+static int is_in_memory(int fd)
+{
+    struct statfs found;
+    return fstatfs(fd, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
+}
+
+/* Stop the probes: they are refused for this file, and likely for all. Returns as probe. */
+static int refuse(struct pstk__residency *residency, const struct pstk__read *read)
+{
+    residency->in_memory = is_in_memory(read->from->fd);
+    residency->off = residency->refused = !residency->in_memory;
+    return residency->in_memory;
+}
+
+static int is_refusal(int64_t n)
+{
+    return n == -EOPNOTSUPP || n == -EINVAL || n == -ENOSYS || n == -EPERM;
+}
+
+/* Return 1 if the last byte is in the page cache: a read-ahead that has not come so far, or pages
+ * that were dropped since, end before it. */
+static int probe(struct pstk__residency *residency, const struct pstk__read *read)
+{
+    uint8_t byte;
+    const int64_t n = read_now(read, &byte, 1, read->offset + read->size - 1);
+    if (is_refusal(n))
+        return refuse(residency, read);
+    if (n == 1 || n == -EAGAIN)
+        learn(residency, n == 1);
+    return n == 1; /* other errors: the backend meets them again, and reports them */
+}
+
+static int probe_is_due(const struct pstk__residency *residency)
+{
+    if (residency->share >= HOT)
+        return residency->n_asked % PROBE_HOT == 0;
+    return residency->share >= COLD || residency->n_asked % PROBE_COLD == 0;
+}
+
+int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__read *read)
+{
+    if (residency->off || read->size == 0)
+        return 0;
+    if (residency->in_memory)
+        return 1;
+    learn_from_workers(residency);
+    residency->n_asked++;
+    return probe_is_due(residency) ? probe(residency, read) : residency->share >= HOT;
+}
+
+int pstk__read_resident(struct pstk__read *read)
+{
+    const struct pstk__file *from = read->from;
+    pstk__reader_begin(read);
+    int64_t got = read_now(read, read->buffer, read->size, read->offset);
+    const int has_waited = got != (int64_t)read->size && !is_refusal(got);
+    if (got < 0) /* nothing was there, or an error that the plain read meets again */
+        got = from->store->read_at(from, read->buffer, read->size, read->offset);
+    while (!pstk__reader_result(read, (int32_t)got)) {
+        const uint32_t start = pstk__reader_start(read);
+        got = from->store->read_at(from, (uint8_t *)read->buffer + start, read->size - start,
+                                   read->offset + start);
+    }
+    return !has_waited;
+}
