@@ -3,10 +3,11 @@
 #include "export/export.h"
 
 #include "base/error.h"
-#include "export/array.h"
 #include "export/json_value.h"
 #include "export/samples.h"
 #include "record/kind.h"
+
+#include <penstock/role.h>
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -180,9 +181,27 @@ static int check_fields(const struct pstk__export *e, struct pstk_error *err)
     return 0;
 }
 
+/* Find the field that has a role, among all or by its name. *found: its number, or -1. Returns how
+ * many fields fit. */
+static int find_role(const struct pstk_field *fields, uint32_t n_fields, uint32_t role,
+                     const char *name, int32_t *found)
+{
+    const struct pstk_role_search search = {.size = sizeof search,
+                                            .field_size = sizeof *fields,
+                                            .fields = fields,
+                                            .n_fields = n_fields,
+                                            .role = role,
+                                            .name = name};
+    uint32_t index;
+    const int n = pstk_role_find(&search, &index, NULL);
+    *found = index == PSTK_NO_FIELD ? -1 : (int32_t)index;
+    return n;
+}
+
 static int is_label(const struct pstk_field *field)
 {
-    return field->kind == PSTK_FIELD_SCALAR && pstk__array_is_whole(field->dtype);
+    int32_t found;
+    return find_role(field, 1, PSTK_ROLE_LABEL, field->name, &found) == 1;
 }
 
 static int is_image(const struct pstk_field *field)
@@ -215,35 +234,6 @@ static int find_named(const struct pstk__export *e, const struct pstk__source *s
                                                                  : "a scalar of whole numbers");
 }
 
-/* Return the only image field; -1: there is none; -2: there are several. */
-static int32_t only_image(const struct pstk__export *e)
-{
-    int32_t found = -1;
-    for (uint32_t i = 0; i < e->n_fields; i++)
-        if (e->fields[i].kind == PSTK_FIELD_IMAGE)
-            found = found == -1 ? (int32_t)i : -2;
-    return found;
-}
-
-/* Return the field of class numbers; -1 if none is known to be one. Without one of the usual names,
- * the only field of a fitting type counts whose name does not end in "id". */
-static int32_t likely_label(const struct pstk__export *e)
-{
-    static const char *const names[] = {"cls", "label", "class", "target"};
-    int32_t found = -1;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const int32_t named = find(e, names[i]);
-        if (named >= 0 && is_label(&e->fields[named]))
-            return named;
-    }
-    for (uint32_t i = 0; i < e->n_fields; i++) {
-        const size_t n = strlen(e->fields[i].name);
-        if (is_label(&e->fields[i]) && !(n >= 2 && strcmp(e->fields[i].name + n - 2, "id") == 0))
-            found = found == -1 ? (int32_t)i : -2;
-    }
-    return found < 0 ? -1 : found;
-}
-
 static int32_t likely_key(const struct pstk__export *e)
 {
     static const char *const names[] = {"key", "__key__", "file_name", "path"};
@@ -267,16 +257,17 @@ static int find_parts(struct pstk__export *e, const struct pstk__source *source,
         r = find_named(e, source, "key", s->key, is_text, &e->key, err);
     if (r < 0)
         return r;
+    int n_images = 1;
     if (e->target->has_image && !s->image)
-        e->image = only_image(e);
+        n_images = find_role(e->fields, e->n_fields, PSTK_ROLE_IMAGE, NULL, &e->image);
     if (e->target->has_label && !s->label && source->names.n > 0)
-        e->label = likely_label(e);
+        find_role(e->fields, e->n_fields, PSTK_ROLE_LABEL, NULL, &e->label);
     if (e->target->has_key && !s->key)
         e->key = likely_key(e);
-    if (e->target->has_image && e->image < 0)
+    if (e->target->has_image && (e->image < 0 || n_images > 1))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "image: the fields have %s image; %s",
-                          e->image == -1 ? "no" : "more than one",
-                          e->image == -1 ? "choose another target" : "name one");
+                          n_images > 1 ? "more than one" : "no",
+                          n_images > 1 ? "name one" : "choose another target");
     return 0;
 }
 

@@ -89,6 +89,25 @@ def ids_and_names_of_classes_stand_below_the_pixels(world):
 
 
 @test
+def the_label_is_found_beside_other_numbers(world):
+    """A table with columns label and fold: the one of the usual name has the classes."""
+    folder = world.fresh("folds")
+    for i in range(3):
+        write_picture(os.path.join(folder, f"{i}.jpg"), "420", i, 60, 48)
+    lines = {}
+    for columns in ("label", "label,fold", "fold,height"):
+        path = os.path.join(folder, "list.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"path,{columns}\n" + "".join(f"{i}.jpg,{name},{i}\n" if "," in columns else f"{i}.jpg,{name}\n"
+                                                     for i, name in enumerate(("5", "77", "123"))))
+        shown = picture(world.path("folds.png"), path, "--size", SIDE, "--order", "sequential")
+        lines[columns] = [ink(below(shown, i, 2)) for i in range(3)]
+    expect([max(x for x, _ in line) // 6 for line in lines["label"]], [3, 4, 5])  # "0 5", "1 77", "2 123"
+    expect(lines["label,fold"], lines["label"])
+    expect([max(x for x, _ in line) // 6 for line in lines["fold,height"]], [1, 1, 1])  # which is one is not known
+
+
+@test
 def boxes_have_the_colour_and_the_name_of_their_class(world):
     out = coco(world, "boxed", [{"category_id": 1, "bbox": [5, 20, 20, 30]}, {"category_id": 3, "bbox": [30, 1, 25, 40]}])
     options = [out, "--size", SIDE, "--crop", "none", "--ids", 0]

@@ -193,6 +193,22 @@ class Show(Case):
         self.assertEqual(sheet({"image_id": 1, "age": 2}), sheet({"age": 2}))
         self.assertEqual(sheet({"height": 1, "cls": 2}), sheet({"cls": 2}))
         self.assertNotEqual(sheet({"cls": 2}), sheet({}))
+        self.assertEqual(sheet({"fold": 1, "label": 2}), sheet({"label": 2}))
+        self.assertEqual(sheet({"user_id": 1, "class": 2}), sheet({"class": 2}))
+        self.assertEqual(sheet({"fold": 1, "height": 2}), sheet({}))
+
+    def test_the_field_jpg_is_shown_before_others(self):
+        path = self.path("two")
+        with penstock.Writer(path, {"depth": "image", "jpg": "image"}) as writer:
+            writer.add(depth=picture(0), jpg=picture(1))
+        with penstock.Dataset(path) as dataset, penstock.Dataset(path, ["depth"]) as few:
+            for source in (dataset, path):
+                shown = [np.array(penstock.show(source, 1, **more)).tolist() for more in ({}, {"field": "jpg"}, {"field": "depth"})]
+                self.assertEqual(shown[0], shown[1])
+                self.assertNotEqual(shown[0], shown[2])
+            self.assertEqual(np.array(penstock.show(few, 1)).tolist(), np.array(penstock.show(dataset, 1, field="depth")).tolist())
+            self.assert_says("did you mean 'depth'", penstock.show, few, field="deph")
+            self.assert_says("has no image field 'jpg'", penstock.show, few, field="jpg")
 
     def test_erasing_after_normalize_is_shown(self):
         for value, colour in ((0, [124, 116, 104]), ("random", None), ((1.0, 1.0, 1.0), [182, 173, 161])):

@@ -46,6 +46,7 @@ MAX_KNOWN_RANKS = 8
 SUBSET_MAX_STEPS = 16
 SUBSET_WHOLE = 1000000000
 MAX_REPORTS = 8
+NO_FIELD = 4294967295
 
 # enum pstk_result
 OK = 0
@@ -455,6 +456,16 @@ IO_AUTO = 0
 IO_DIRECT = 1
 IO_BUFFERED = 2
 
+# enum pstk_role
+ROLE_IMAGE = 1
+ROLE_LABEL = 2
+ROLE_MASK = 3
+ROLE_BOXES = 4
+ROLE_KEYPOINTS = 5
+ROLE_POLYGONS = 6
+ROLE_BOX_CLASSES = 7
+ROLE_CORNERS = 8
+
 # By enum: the word of each enumerator, which the command prints as well.
 NAMES: dict[str, dict[str, int]] = {
     "result": {"ok": OK, "eperm": EPERM, "enoent": ENOENT, "eintr": EINTR, "eio": EIO, "enomem": ENOMEM,
@@ -575,6 +586,9 @@ NAMES: dict[str, dict[str, int]] = {
     "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
     "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
     "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
+    "role": {"image": ROLE_IMAGE, "label": ROLE_LABEL, "mask": ROLE_MASK, "boxes": ROLE_BOXES,
+             "keypoints": ROLE_KEYPOINTS, "polygons": ROLE_POLYGONS, "box_classes": ROLE_BOX_CLASSES,
+             "corners": ROLE_CORNERS},
 }
 
 
@@ -2259,6 +2273,18 @@ class Batch(Structure):
     ]
 
 
+class RoleSearch(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("field_size", c_uint32),
+        ("fields", POINTER(Field)),
+        ("n_fields", c_uint32),
+        ("role", c_uint32),
+        ("of", c_char_p),
+        ("name", c_char_p),
+    ]
+
+
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_error_init": (None, [POINTER(Error), c_uint32]),
@@ -2477,6 +2503,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_n_samples": (c_uint64, [c_void_p]),
     "pstk_interrupt": (None, [c_void_p]),
     "pstk_close": (None, [POINTER(c_void_p)]),
+    "pstk_role_find": (c_int, [POINTER(RoleSearch), POINTER(c_uint32), POINTER(Error)]),
 }
 
 

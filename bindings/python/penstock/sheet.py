@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-from . import _c, outputs_follow, recipes
+from . import _c, outputs_follow, recipes, roles
 from ._optional import needed
 from .arguments import is_whole, items
 from .batch import BatchInfo
@@ -176,26 +176,25 @@ def _of_batch(batch: Any, field: str | None, n: int, layout: str | None) -> list
     return [_Picture(row, "") for row in _visible(found[name][:n], nhwc)]
 
 
+def _field_of(dataset: Dataset, role: int, what: str, wished: str | None) -> str | None:
+    """The field that has a role, or the one that is wished, which must fit it; None: no field is known to have it."""
+    schema = dataset.schema
+    if wished is not None and roles.find(schema, role, name=wished) is None:
+        raise SettingsError(f"{dataset.path} has no {what} field {wished!r}"
+                            + near_or_all(wished, (name for name in schema if roles.find(schema, role, name=name))))
+    return wished or roles.find(schema, role)
+
+
 def _image_field(dataset: Dataset, wished: str | None) -> str:
-    found = [name for name, field in dataset.schema.items() if field.kind == "image"]
-    if wished is not None and wished not in found:
-        raise SettingsError(f"{dataset.path} has no image field {wished!r}"
-                            + near_or_all(wished, found))
-    if not found:
+    found = _field_of(dataset, _c.ROLE_IMAGE, "image", wished)
+    if found is None:
         raise SettingsError(f"{dataset.path} has no image field: there is nothing to show")
-    return wished or found[0]
+    return found
 
 
 def _label_field(dataset: Dataset, wished: str | None) -> str | None:
-    """The field written under each picture, as by the command: `cls`, or the only integer other than image_id."""
-    found = [name for name, field in dataset.schema.items() if field.is_scalar and "int" in field.kind]
-    if wished is not None and wished not in found:
-        raise SettingsError(f"{dataset.path} has no integer field {wished!r}"
-                            + near_or_all(wished, found))
-    if wished is not None or "cls" in found:
-        return wished or "cls"
-    classes = [name for name in found if name != IMAGE_ID]
-    return classes[0] if len(classes) == 1 else None
+    """The field written under each picture, as by the command."""
+    return _field_of(dataset, _c.ROLE_LABEL, "integer", wished)
 
 
 def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
@@ -214,35 +213,19 @@ def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
 _MAKERS: dict[str, Callable[..., Output]] = {
     "boxes": outputs_follow.boxes, "mask": outputs_follow.mask, "keypoints": outputs_follow.keypoints,
     "polygons": outputs_follow.polygons}
+_ROLES = {"boxes": _c.ROLE_BOXES, "mask": _c.ROLE_MASK, "keypoints": _c.ROLE_KEYPOINTS, "polygons": _c.ROLE_POLYGONS}
 _KINDS = {_c.OUTPUT_BOXES: "boxes", _c.OUTPUT_MASK: "mask", _c.OUTPUT_KEYPOINTS: "keypoints",
           _c.OUTPUT_POLYGONS: "polygons"}
-
-
-def _corners_field(dataset: Dataset, polygons: str) -> str | None:
-    """The field that says how many corners each polygon of this field has."""
-    rows = dataset.schema[polygons].rows
-    return next((name for name, its in dataset.schema.items() if rows is not None and its.splits == rows), None)
-
-
-def _classes_field(dataset: Dataset, boxes: str) -> str | None:
-    """The field that has the class of each box: "labels", or the only list of whole numbers that goes with the boxes."""
-    rows = dataset.schema[boxes].rows
-    found = [name for name, its in dataset.schema.items()
-             if rows is not None and its.rows == rows and its.splits is None and its.shape == (None,) and "int" in its.kind]
-    return "labels" if "labels" in found else found[0] if len(found) == 1 else None
 
 
 def _following(dataset: Dataset, field: str) -> dict[str, str]:
     """By what follows: the data set's first field of that kind that belongs to the image; "corners", the field that
     says how many each polygon has; and "classes", that of the boxes' classes."""
-    found: dict[str, str] = {}
-    for name, its in dataset.schema.items():
-        what = str(its.meaning or its.kind)
-        if what in _MAKERS and its.of in (None, field):
-            found.setdefault(what, name)
-    more = {"corners": _corners_field(dataset, found["polygons"]) if "polygons" in found else None,
-            "classes": _classes_field(dataset, found["boxes"]) if "boxes" in found else None}
-    return {**found, **{kind: name for kind, name in more.items() if name is not None}}
+    schema = dataset.schema
+    found = {kind: roles.find(schema, role, field) for kind, role in _ROLES.items()}
+    for kind, role, of in (("corners", _c.ROLE_CORNERS, "polygons"), ("classes", _c.ROLE_BOX_CLASSES, "boxes")):
+        found[kind] = None if found[of] is None else roles.find(schema, role, found[of])
+    return {kind: name for kind, name in found.items() if name is not None}
 
 
 def _names(following: Mapping[str, str], view: str) -> dict[str, str]:
@@ -397,7 +380,7 @@ def _in_pixels(output: Output) -> Output:
 def _corners_output(dataset: Dataset, outputs: Mapping[str, Output], field: str, boxes: Sequence[str]) -> str | None:
     """The loader's output that says how many corners each polygon has; "": the field has one polygon; None: there is no
     such output."""
-    lengths = _corners_field(dataset, field)
+    lengths = roles.find(dataset.schema, _c.ROLE_CORNERS, field)
     if lengths is None:
         return ""
     for name, output in outputs.items():
@@ -425,7 +408,7 @@ def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[di
             shapes["corners"], found[corners] = corners, _in_pixels(loader.outputs[corners])
         elif corners is None:
             del shapes["polygons"]
-    classes = _classes_field(dataset, found[shapes["boxes"]].field) if "boxes" in shapes else None
+    classes = roles.find(dataset.schema, _c.ROLE_BOX_CLASSES, found[shapes["boxes"]].field) if "boxes" in shapes else None
     if classes is not None:
         shapes["classes"], found[BOX_CLASSES] = BOX_CLASSES, outputs_follow.per_box(classes, boxes=shapes["boxes"])
     return found, shapes
@@ -564,9 +547,11 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         shown, but nothing else of mix=; of sizes= the first. A Dataset: whole images. A batch, be it dict, tuple or
         dataclass: its images; floats are stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
-    field: image field, or output of a Loader or batch (of a tuple its number); None: the first.
+    field: image field, or output of a Loader or batch (of a tuple its number); None: the first, or the field `jpg` of a
+        data set.
     label: integer field written under each picture after the sample's id, by class name where the data set
-        has names; None: `cls`, or the only one other than image_id, whose numbers get no name.
+        has names; None: `cls`, `label`, `class` or `target`, or the only one whose name does not end in "id". Numbers of
+        image_id get no name.
     columns: pictures in a row; None: about as many as rows.
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.

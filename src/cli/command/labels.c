@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <penstock/penstock.h>
+#include <penstock/role.h>
 
 #include "option/opening.h"
 #include "ui/json.h"
@@ -18,24 +19,18 @@
 #define BATCH 4096 /* labels */
 #define LISTED 20  /* classes without --all */
 
-static int is_integers(const struct pstk_field *field)
-{
-    return field->kind == PSTK_FIELD_SCALAR && field->dtype >= PSTK_U8 && field->dtype <= PSTK_I64;
-}
-
 int labels_field(const struct pstk_dataset *dataset)
 {
-    struct pstk_field field;
-    int found = LABELS_NONE, n = 0;
-    for (uint32_t i = 0; pstk_dataset_get_field(dataset, i, &field, NULL) == 0; i++) {
-        if (!is_integers(&field) || strcmp(field.name, "image_id") == 0) /* field of pack --coco */
-            continue;
-        if (strcmp(field.name, "cls") == 0)
-            return (int)i;
-        found = (int)i;
-        n++;
-    }
-    return n > 1 ? LABELS_SEVERAL : found;
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    struct pstk_role_search search = {.size = sizeof search,
+                                      .field_size = sizeof *fields,
+                                      .fields = fields,
+                                      .role = PSTK_ROLE_LABEL};
+    uint32_t *n = &search.n_fields, found;
+    while (*n < PSTK_MAX_FIELDS && pstk_dataset_get_field(dataset, *n, &fields[*n], NULL) == 0)
+        ++*n;
+    const int n_fit = pstk_role_find(&search, &found, NULL);
+    return found != PSTK_NO_FIELD ? (int)found : n_fit > 0 ? LABELS_SEVERAL : LABELS_NONE;
 }
 
 /* Return a little-endian integer of `size` bytes. A negative one, which is no class, becomes

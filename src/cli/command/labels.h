@@ -20,8 +20,8 @@ struct labels {
 /* Results of labels_field when no field is known to hold class numbers. */
 enum { LABELS_NONE = -1, LABELS_SEVERAL = -2 };
 
-/* Return the field that holds class numbers: `cls`, or the only integer scalar. LABELS_NONE: there
- * is no integer scalar; LABELS_SEVERAL: there are several, and none is `cls`. */
+/* Return the field that holds class numbers, PSTK_ROLE_LABEL. LABELS_NONE: no field fits;
+ * LABELS_SEVERAL: several fit, and none has a usual name. */
 int labels_field(const struct pstk_dataset *dataset);
 /* Count the samples of each class of the data set at `path`, which was opened with these fields, or
  * NULL. Returns 0, with a negative field when nothing can be counted, or a negative result with err

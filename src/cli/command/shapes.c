@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/labels.h"
 #include "option/opening.h"
 #include "ui/font.h"
 #include "ui/message.h"
@@ -26,53 +25,6 @@ static const colour outline = {255, 235, 59}, shown = {0, 230, 64}, hidden = {41
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* Return the number of the first field of this kind that belongs to the image; -1: there is none.
- */
-static int find_kind(const struct pipeline *pipeline, uint32_t kind)
-{
-    const char *image = pipeline->fields[pipeline->image_field].name;
-    for (uint32_t i = 0; i < pipeline->info.n_fields; i++) {
-        const struct pstk_field *field = &pipeline->fields[i];
-        if (field->kind == kind && (!field->of[0] || strcmp(field->of, image) == 0))
-            return (int)i;
-    }
-    return -1;
-}
-
-static int is_list_of_numbers(const struct pstk_field *field)
-{
-    return field->kind == PSTK_FIELD_NDARRAY && field->n_dims == 1 && field->shape[0] == 0 &&
-           field->dtype >= PSTK_U8 && field->dtype <= PSTK_I64;
-}
-
-/* Return the number of the field that has the class of each box: `labels`, or the only list of
- * numbers that belongs to the boxes. -1: there is none. */
-static int find_box_classes(const struct pipeline *pipeline, int boxes)
-{
-    int found = -1, n = 0;
-    for (uint32_t i = 0; i < pipeline->info.n_fields; i++) {
-        const struct pstk_field *field = &pipeline->fields[i];
-        if (!is_list_of_numbers(field) || !field->rows[0] || field->splits[0] ||
-            strcmp(field->rows, pipeline->fields[boxes].rows) != 0)
-            continue;
-        if (strcmp(field->name, "labels") == 0)
-            return (int)i;
-        found = (int)i;
-        n++;
-    }
-    return n == 1 ? found : -1;
-}
-
-/* Return the number of the field with the lengths of the polygons; -1: there is none. */
-static int find_corners(const struct pipeline *pipeline, int polygons)
-{
-    const char *axis = pipeline->fields[polygons].rows;
-    for (uint32_t i = 0; axis[0] && i < pipeline->info.n_fields; i++)
-        if (strcmp(pipeline->fields[i].splits, axis) == 0)
-            return (int)i;
-    return -1;
-}
-
 /* Add an output for a field; -1: add none. */
 static void add(struct shapes *shapes, struct pipeline *pipeline, enum shape shape, int field,
                 struct pstk_output output)
@@ -88,16 +40,18 @@ static void add(struct shapes *shapes, struct pipeline *pipeline, enum shape sha
 
 static void add_all(struct shapes *shapes, struct pipeline *pipeline)
 {
-    const int boxes = find_kind(pipeline, PSTK_FIELD_BOXES);
-    const int polygons = find_kind(pipeline, PSTK_FIELD_POLYGONS);
-    const char *image = pipeline->outputs[0].name;
-    add(shapes, pipeline, SHAPE_CLASS, labels_field(shapes->dataset),
+    const struct pstk_field *fields = pipeline->fields;
+    const char *image = pipeline->outputs[0].name, *of = fields[pipeline->image_field].name;
+    const int boxes = pipeline_find(pipeline, PSTK_ROLE_BOXES, of);
+    const int polygons = pipeline_find(pipeline, PSTK_ROLE_POLYGONS, of);
+    add(shapes, pipeline, SHAPE_CLASS, pipeline_find(pipeline, PSTK_ROLE_LABEL, NULL),
         (struct pstk_output){.name = "class", .kind = PSTK_OUTPUT_SCALAR});
-    add(shapes, pipeline, SHAPE_MASK, find_kind(pipeline, PSTK_FIELD_MASK),
+    add(shapes, pipeline, SHAPE_MASK, pipeline_find(pipeline, PSTK_ROLE_MASK, of),
         (struct pstk_output){.name = "mask", .kind = PSTK_OUTPUT_MASK, .follow.image = image});
     add(shapes, pipeline, SHAPE_BOXES, boxes,
         (struct pstk_output){.name = "boxes", .kind = PSTK_OUTPUT_BOXES, .follow.image = image});
-    add(shapes, pipeline, SHAPE_BOX_CLASSES, boxes < 0 ? -1 : find_box_classes(pipeline, boxes),
+    add(shapes, pipeline, SHAPE_BOX_CLASSES,
+        boxes < 0 ? -1 : pipeline_find(pipeline, PSTK_ROLE_BOX_CLASSES, fields[boxes].name),
         (struct pstk_output){
             .name = "labels", .kind = PSTK_OUTPUT_PER_BOX, .follow.boxes = "boxes"});
     add(shapes, pipeline, SHAPE_POLYGONS, polygons,
@@ -105,9 +59,10 @@ static void add_all(struct shapes *shapes, struct pipeline *pipeline)
                              .kind = PSTK_OUTPUT_POLYGONS,
                              .follow.image = image,
                              .follow.boxes = ""});
-    add(shapes, pipeline, SHAPE_CORNERS, polygons < 0 ? -1 : find_corners(pipeline, polygons),
+    add(shapes, pipeline, SHAPE_CORNERS,
+        polygons < 0 ? -1 : pipeline_find(pipeline, PSTK_ROLE_CORNERS, fields[polygons].name),
         (struct pstk_output){.name = "corners", .kind = PSTK_OUTPUT_RAGGED});
-    add(shapes, pipeline, SHAPE_KEYPOINTS, find_kind(pipeline, PSTK_FIELD_KEYPOINTS),
+    add(shapes, pipeline, SHAPE_KEYPOINTS, pipeline_find(pipeline, PSTK_ROLE_KEYPOINTS, of),
         (struct pstk_output){.name = "keypoints",
                              .kind = PSTK_OUTPUT_KEYPOINTS,
                              .follow.image = image,

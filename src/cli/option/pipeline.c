@@ -154,15 +154,17 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
     }
 }
 
-/* Return the image field: `jpg`, or else the first one. -1: none. */
-static int find_image(const struct pipeline *pipeline)
+int pipeline_find(const struct pipeline *pipeline, uint32_t role, const char *of)
 {
-    int found = -1;
-    for (int i = (int)pipeline->info.n_fields - 1; i >= 0; i--)
-        if (pipeline->fields[i].kind == PSTK_FIELD_IMAGE &&
-            (found < 0 || strcmp(pipeline->fields[found].name, "jpg") != 0))
-            found = i;
-    return found;
+    const struct pstk_role_search search = {.size = sizeof search,
+                                            .field_size = sizeof *pipeline->fields,
+                                            .fields = pipeline->fields,
+                                            .n_fields = pipeline->info.n_fields,
+                                            .role = role,
+                                            .of = of};
+    uint32_t found;
+    pstk_role_find(&search, &found, NULL);
+    return found == PSTK_NO_FIELD ? -1 : (int)found;
 }
 
 /* Find the samples of an epoch. Returns 0 or an exit status. */
@@ -199,7 +201,7 @@ static int look(struct pipeline *pipeline, struct pstk_dataset *dataset)
         message_say("%s: %s", pipeline->path, pstk_strerror(r));
         return status_of_code(r);
     }
-    pipeline->image_field = find_image(pipeline);
+    pipeline->image_field = pipeline_find(pipeline, PSTK_ROLE_IMAGE, NULL);
     return find_samples(pipeline, dataset);
 }
 
@@ -279,7 +281,7 @@ static int look_at_mixture(struct pipeline *pipeline)
         mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields, &pipeline->read_as);
     pipeline->path = pipeline->mixture.name;
     pipeline->n_samples = pipeline->info.n_samples;
-    pipeline->image_field = find_image(pipeline);
+    pipeline->image_field = pipeline_find(pipeline, PSTK_ROLE_IMAGE, NULL);
     return status;
 }
 

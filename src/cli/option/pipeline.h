@@ -8,6 +8,7 @@
 
 #include <penstock/format.h>
 #include <penstock/penstock.h>
+#include <penstock/role.h>
 
 #include "option/opening.h"
 #include "option/mixture.h"
@@ -260,6 +261,9 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value);
 /* Read the fields of the data set, or with a NULL path of the mixture, then choose the batch size,
  * the position, and ways, block and window of a windowed order. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
+/* Return the number of the field that has a role, an enum pstk_role, which belongs to the field
+ * `of` or NULL; -1: none is known to have it. Call after pipeline_look. */
+int pipeline_find(const struct pipeline *pipeline, uint32_t role, const char *of);
 /* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);
 /* Return the order that the options describe. Call after pipeline_look. */
