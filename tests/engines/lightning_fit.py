@@ -18,7 +18,8 @@ class Data(lightning.LightningDataModule):
     """The hooks open the loaders: by then each process has its rank and its device."""
 
     def open(self, path, **settings):
-        return penstock.Loader(path, batch_size=penstock.GlobalBatch(8), ranks="auto", device=self.trainer.strategy.root_device,
+        return penstock.Loader(path, batch_size=penstock.GlobalBatch(8), ranks="auto",
+                               device=self.trainer.strategy.root_device,
                                outputs=["x", "y"], framework="torch", **settings)
 
     def train_dataloader(self):
