@@ -4,8 +4,8 @@
     python largest_batch.py train --most 4096                     # on a GPU
     python largest_batch.py train --most 256 --limit 200000000    # on a CPU, as if it had 200 MB for activations
 
-One loader is open throughout: its batches change their size between two steps. The limit counts what the backward
-pass keeps, as a stand-in for a GPU's memory.
+One loader stays open: its batches change their size between two steps. On a CPU, --limit replaces the memory of a GPU:
+it bounds the bytes that the backward pass keeps.
 """
 import argparse
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sphinx extension: public headers as pages of their own, the command's help, and docstrings, which are plain text."""
+"""Sphinx extension: public headers as pages of their own, the command's help, docstrings, and the README."""
 import os
 import pathlib
 import re
@@ -14,7 +14,8 @@ from sphinx.util.nodes import nested_parse_with_titles
 import headers
 import prose
 
-INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include/penstock"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = TOP / "include/penstock"
 
 
 class HeaderParser(RSTParser):
@@ -51,6 +52,15 @@ class CommandsDirective(Directive):
         return node.children
 
 
+def put_readme(app, docname, source):
+    """Put the README, up to its own list of pages, at the top of the first page. Links lead from there."""
+    if docname == app.config.root_doc:
+        text = (TOP / "README.md").read_text(encoding="utf-8").partition("## Where to read on")[0]
+        folder = os.path.dirname(docname)
+        text = re.sub(r"\]\((?!\w+:)([^)#]+)", lambda link: "](" + os.path.relpath(link[1], folder), text)
+        source[0] = text + source[0]
+
+
 def docstring(app, what, name, thing, options, lines):
     """A docstring as reStructuredText."""
     lines[:] = prose.to_rst("\n".join(lines), lists=True)
@@ -60,5 +70,6 @@ def setup(app):
     app.add_source_suffix(".h", "header")
     app.add_source_parser(HeaderParser)
     app.add_directive("commands", CommandsDirective)
+    app.connect("source-read", put_readme)
     app.connect("autodoc-process-docstring", docstring)
     return {"parallel_read_safe": True}

@@ -16,7 +16,8 @@ def main(out, checkpoint=None):
     seen = {"ids": [], "losses": []}
     mse_loss = torch.nn.functional.mse_loss
     accelerator = Accelerator(cpu=True)
-    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), ranks="auto", seed=3, device=accelerator.device,
+    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), ranks="auto",
+                             seed=3, device=accelerator.device,
                              outputs=["x", "y"], framework="torch")
     model = plain.network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

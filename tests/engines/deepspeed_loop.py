@@ -22,7 +22,8 @@ def main(out, checkpoint=None):
     network = plain.network()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     engine, *_ = deepspeed.initialize(model=network, optimizer=optimizer, config=CONFIG)
-    loader = penstock.Loader("train", batch_size=engine.train_micro_batch_size_per_gpu(), ranks="auto", seed=3,
+    loader = penstock.Loader("train", batch_size=engine.train_micro_batch_size_per_gpu(),
+                             ranks="auto", seed=3,
                              device=engine.device, outputs=["x", "y"], framework="torch")
     if checkpoint is not None:
         _, saved = engine.load_checkpoint(checkpoint)

@@ -41,8 +41,10 @@ def main(out, rank, size):
     hvd = Hvd(out, int(rank), int(size))
     model = plain.network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), seed=3, outputs=["x", "y"], framework="torch",
-                             ranks=penstock.Ranks(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()))
+    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), seed=3,
+                             outputs=["x", "y"], framework="torch",
+                             ranks=penstock.Ranks(hvd.rank(), hvd.size(), hvd.local_rank(),
+                                                  hvd.local_size()))
     for epoch in range(2):
         for batch in loader.epoch(epoch):
             loss = torch.nn.functional.mse_loss(model(batch["x"]), batch["y"])

@@ -30,11 +30,13 @@ def main(out, address, process, processes):
     mesh = Mesh(numpy.array(jax.devices()), ("data",))
     rows = NamedSharding(mesh, PartitionSpec("data"))
     parameters = jax.device_put(parameters, NamedSharding(mesh, PartitionSpec()))
-    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), ranks="auto", seed=3, outputs=["x", "y"],
+    loader = penstock.Loader("train", batch_size=penstock.GlobalBatch(8), ranks="auto",
+                             seed=3, outputs=["x", "y"],
                              framework="numpy")
     for epoch in range(2):
         for batch in loader.epoch(epoch):
-            whole = {name: jax.make_array_from_process_local_data(rows, tensor) for name, tensor in batch.items()}
+            whole = {name: jax.make_array_from_process_local_data(rows, tensor)
+                     for name, tensor in batch.items()}
             parameters, loss = train_step(parameters, whole)
             note(seen, batch, whole, loss)
     seen["source"] = loader.ranks.source

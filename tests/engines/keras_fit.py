@@ -12,7 +12,7 @@ import penstock
 
 
 class Batches(keras.utils.PyDataset):
-    """The epochs of a loader. Keras asks for batch 0, 1, 2 ... of each, if fit() has shuffle=False."""
+    """The epochs of a loader. With fit(shuffle=False) Keras asks for 0, 1, 2 ..."""
 
     def __init__(self, loader, epoch=0):
         super().__init__()
@@ -23,10 +23,12 @@ class Batches(keras.utils.PyDataset):
 
     def __getitem__(self, number):
         if number == 0:
-            self.epoch += self.number == len(self)  # fit() looks at a first batch before it begins
+            # fit() looks at a first batch before it begins
+            self.epoch += self.number == len(self)
             self.rest, self.number = self.loader.epoch(self.epoch), 0
         if number != self.number:
-            raise IndexError(f"batch {number} after {self.number - 1}: give fit() shuffle=False")
+            raise IndexError(
+                f"batch {number} after {self.number - 1}: give fit() shuffle=False")
         self.number += 1
         return tuple(next(self.rest))
 
@@ -56,9 +58,12 @@ def main(out, checkpoint=None):
     first = 0 if checkpoint is None else int(pathlib.Path(checkpoint).stem)
     model = built() if checkpoint is None else keras.models.load_model(checkpoint)
     save = keras.callbacks.ModelCheckpoint(f"{out}/{{epoch}}.keras")
-    train = penstock.Loader("train", batch_size=8, seed=3, outputs=["x", "y"], framework="numpy")
-    val = penstock.Loader("val", batch_size=4, shuffle=False, last_batch="short", outputs=["x", "y"], framework="numpy")
-    model.fit(Batches(train, first), initial_epoch=first, epochs=2, shuffle=False, validation_data=Batches(val),
+    train = penstock.Loader("train", batch_size=8, seed=3, outputs=["x", "y"],
+                            framework="numpy")
+    val = penstock.Loader("val", batch_size=4, shuffle=False, last_batch="short",
+                          outputs=["x", "y"], framework="numpy")
+    model.fit(Batches(train, first), initial_epoch=first, epochs=2, shuffle=False,
+              validation_data=Batches(val),
               callbacks=[save, notes], verbose=0)
     seen = {"weights": notes.weights, "epochs": notes.epochs, "val": notes.val, "backend": keras.backend.backend()}
     pathlib.Path(out, "0.json").write_text(json.dumps(seen))

@@ -18,7 +18,8 @@ class Data(lightning.LightningDataModule):
     """The hooks open the loaders: by then each process has its rank and its device."""
 
     def open(self, path, **settings):
-        return penstock.Loader(path, batch_size=penstock.GlobalBatch(8), ranks="auto", device=self.trainer.strategy.root_device,
+        return penstock.Loader(path, batch_size=penstock.GlobalBatch(8), ranks="auto",
+                               device=self.trainer.strategy.root_device,
                                outputs=["x", "y"], framework="torch", **settings)
 
     def train_dataloader(self):
@@ -63,7 +64,8 @@ def main(out, checkpoint=None):
     notes = Notes()
     trainer = lightning.Trainer(
         max_epochs=2, use_distributed_sampler=False,  # the loader gives each rank its part
-        callbacks=[ModelCheckpoint(out, "{step}", save_top_k=-1, every_n_train_steps=2), notes],
+        callbacks=[ModelCheckpoint(out, "{step}", save_top_k=-1, every_n_train_steps=2),
+                   notes],
         accelerator="cpu", devices=2, strategy="ddp", logger=False, enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0)
     model = Model()

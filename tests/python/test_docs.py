@@ -181,11 +181,23 @@ class Page(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{block.name}:\n{done.stdout}")
 
 
+def documented_in(name, pattern):
+    """The names in a page of the reference of Python: of directives, and of tables whose rows have pages of their own."""
+    page = (ROOT / f"docs/reference/{name}.rst").read_text(encoding="utf-8")
+    return {*re.findall(rf"(?m)^\.\. (?:auto\w+|py:data):: penstock\.{pattern}$", page),
+            *re.findall(rf"(?m)^   {pattern}$", page)}
+
+
 class Written(unittest.TestCase):
     def test_blocks_have_languages_that_are_known(self):
         for page in PAGES:
             for block in blocks_of(page):
                 self.assertIn(block.language, LANGUAGES, block.name)
+
+    def test_code_is_at_most_90_columns_wide(self):
+        wide = [f"{block.name}: {line}" for page in PAGES for block in blocks_of(page) if block.language in ("python", "sh", "c")
+                for line in block.code.splitlines() if len(line) > 90]
+        self.assertEqual(wide, [])
 
     def test_links_lead_somewhere(self):
         for page in PAGES:
@@ -209,19 +221,24 @@ class Written(unittest.TestCase):
             for name in re.findall(r"^PSTK_API [^;(]*?(\w+)\(", header.text, re.M):
                 self.assertRegex(rst, rf"(?m)^\.\. c:function:: .*\b{name}\(", header.name)
 
+    def test_every_public_header_has_a_sentence_in_the_reference_of_c(self):
+        page = (ROOT / "docs/reference/c.rst").read_text(encoding="utf-8")
+        listed = re.findall(r"(?m)^   \* - :doc:`(\w+)\.h </include/penstock/\1>`\n     - \w.* \w", page)
+        headers = {path.stem for path in (ROOT / "include/penstock").glob("*.h")}
+        self.assertEqual((set(listed), len(listed)), (headers, len(headers)))
+
     def test_every_public_name_is_in_the_reference_of_python(self):
-        page = (ROOT / "docs/reference/python.rst").read_text(encoding="utf-8")
-        documented = set(re.findall(r"^\.\. auto\w+:: penstock\.(\w+)$", page, re.M))
-        self.assertEqual(documented - {"budget", "mix", "mosaic", "subset", "topics"}, {*penstock.__all__} - {"__version__", "ops"})
-        page = (ROOT / "docs/reference/ops.rst").read_text(encoding="utf-8")
-        documented = set(re.findall(r"^\.\. (?:auto(?!module)\w+|py:data):: penstock\.ops\.(\w+)$", page, re.M))
-        self.assertEqual(documented, set(penstock.ops.__all__))
+        documented = documented_in("python", r"(\w+)")
+        self.assertEqual(documented - {"budget", "mix", "mosaic", "subset", "topics"},
+                         {*penstock.__all__} - {"__version__", "ops"})
+        self.assertEqual(documented_in("ops", r"ops\.(\w+)") - {"crop", "geometry", "colour", "warp", "policy",
+                         "timm", "random", "values"}, set(penstock.ops.__all__))
 
     def test_a_name_in_a_module_is_there_for_who_imports_penstock_alone(self):
         """penstock.monitor.lightning_callback, say, before anything else has imported penstock.monitor."""
         names = {}
         for page in [*PAGES, *(ROOT / "docs").rglob("*.rst")]:
-            for module, name in re.findall(r"\bpenstock\.([a-z_]+)\.(\w+)", page.read_text(encoding="utf-8")):
+            for module, name in re.findall(r"(?m)(?:\bpenstock\.|^   )([a-z_]+)\.(\w+)", page.read_text(encoding="utf-8")):
                 if importlib.util.find_spec(f"penstock.{module}") is not None:
                     names.setdefault(module, set()).add(name)
         self.assertIn("lightning_callback", names["monitor"])
