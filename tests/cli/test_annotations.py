@@ -143,9 +143,11 @@ def runs_of(text):
 @test
 def objects_of_coco_come_back_by_image_id(world):
     folder, whole = coco_of(world)
+    packed = []
     for indent in (None, 1):
         out = world.fresh("coco")
         told = run_json("pack", "--coco", save(world, whole, indent=indent), folder, out)
+        packed.append(contents(out))
         images = sorted(whole["images"], key=lambda image: image["id"])
         expect(run_json("info", out)["classes"], ["bicycle", "größe", "never", "toothbrush"])
         expect(told["annotations"]["category_ids"], CLASSES)
@@ -154,15 +156,16 @@ def objects_of_coco_come_back_by_image_id(world):
         expect([told["annotations"][key] for key in ("n_images", "n_annotations", "n_empty_images")],
                [N_IMAGES, 60, n_empty])
         expect(run_json("verify", out, "--decode")["n_bad"], 0)
-        for i, image in enumerate(images):
-            expect(array(out, i, "image_id", "i8", ()), image["id"])
-            expect(run("get", out, i, "file_name")[0], image["file_name"])
-            with open(os.path.join(folder, image["file_name"]), "rb") as f:
-                expect(run_raw("get", out, i, "jpg")[0], f.read())
-            wanted = wanted_fields([one for one in whole["annotations"] if one["image_id"] == image["id"]])
-            for name, values in wanted.items():
-                found = array(out, i, name, *OBJECTS[name])
-                assert found.shape == values.shape and (found == values).all(), (i, name, found, values)
+    assert packed[0] == packed[1]  # so that the values of one are the values of both
+    for i, image in enumerate(images):
+        expect(array(out, i, "image_id", "i8", ()), image["id"])
+        expect(run("get", out, i, "file_name")[0], image["file_name"])
+        with open(os.path.join(folder, image["file_name"]), "rb") as f:
+            expect(run_raw("get", out, i, "jpg")[0], f.read())
+        wanted = wanted_fields([one for one in whole["annotations"] if one["image_id"] == image["id"]])
+        for name, values in wanted.items():
+            found = array(out, i, name, *OBJECTS[name])
+            assert found.shape == values.shape and (found == values).all(), (i, name, found, values)
 
 
 @test

@@ -82,12 +82,15 @@ static void export_once(struct fixture *f, const struct pstk_export_settings *s,
     *left = fired;
 }
 
+/* Under TSan every third call: it looks at the threads' ways out, which neighbouring calls share.
+ */
 static void sweep(struct fixture *f, const struct pstk_export_settings *s)
 {
+    const int step = (int)test_stride(1, 3);
     for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++) {
-        int n = -1, left = 1;
+        int n = -step, left = 1;
         while (left)
-            export_once(f, s, k, ++n, &left);
+            export_once(f, s, k, n += step, &left);
         CHECK(n > 0 || kinds[k].kind == FAULT_REMOVE ||
               (kinds[k].kind == FAULT_THREAD && s->subset));
     }

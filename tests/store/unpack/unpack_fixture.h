@@ -11,12 +11,15 @@
 
 struct packed_bytes {
     uint8_t *data; /* owned */
-    size_t size;
+    size_t size, capacity;
 };
 
 static inline void packed_append(struct packed_bytes *packed, const void *data, size_t size)
 {
-    packed->data = realloc(packed->data, packed->size + size + 1);
+    if (packed->size + size >= packed->capacity) { /* twice as much: thousands of pieces follow */
+        packed->capacity = 2 * (packed->size + size) + 1;
+        packed->data = realloc(packed->data, packed->capacity);
+    }
     if (size)
         memcpy(packed->data + packed->size, data, size);
     packed->size += size;
