@@ -331,6 +331,9 @@ PSTK_API int pstk_get_metrics(struct pstk_loader *loader, uint32_t window,
  * falls when more cores are busy.
  */
 
+/* Percent of the measured rate: a prediction below it is called no faster. */
+#define PSTK_FORECAST_NO_CHANGE 102
+
 /* The assumed changes. A member that is 0 assumes no change. */
 struct pstk_forecast_settings {
     /* sizeof(struct pstk_forecast_settings), set by the caller */

@@ -46,7 +46,7 @@ def macros():
 
 def constants():
     return {"PSTK_" + name: value for name, value in vars(_c).items()
-            if name.isupper() and isinstance(value, int) and name != "NONE"}
+            if name.isupper() and isinstance(value, int) and name not in ("NONE", "NO_FIELD")}
 
 
 def ask(lines):
@@ -118,8 +118,10 @@ class Abi(unittest.TestCase):
 
     def test_numbers_that_are_no_enumerators(self):
         told = ask(['printf("none %d\\n", PSTK_NONE == UINT64_MAX);',
+                    'printf("no_field %d\\n", PSTK_NO_FIELD == UINT32_MAX);',
                     'printf("order %d\\n", PSTK_ORDER_VERSION);'])
         self.assertEqual((told["none"], _c.NONE), (1, 2**64 - 1))
+        self.assertEqual((told["no_field"], _c.NO_FIELD), (1, 2**32 - 1))
         self.assertEqual(told["order"], _c.ORDER_VERSION)
         text = header("ops.h")
         for name, values in (("MEAN", ops.IMAGENET_MEAN), ("STD", ops.IMAGENET_STD)):

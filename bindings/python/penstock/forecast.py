@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Case", "Forecast"]
 
-_NO_CHANGE = 1.02  # predictions below so many times the measured rate are called none
 SINGLE: tuple[dict[str, Any], ...] = ({"more_workers": 1}, {"storage": 2.0}, {"no_consumer": True})  # arguments of _case
 
 
@@ -56,7 +55,7 @@ class Forecast:
 
     def is_faster(self, case: Case) -> bool:
         """Return whether a case is at least 2 % faster than what was measured."""
-        return case.samples_per_second >= self.measured * _NO_CHANGE
+        return case.samples_per_second >= self.measured * (_c.FORECAST_NO_CHANGE / 100)
 
     def _line(self, case: Case) -> str:
         rate = f"{case.samples_per_second:,.0f} samples/s" if self.is_faster(case) else "no faster"

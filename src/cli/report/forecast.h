@@ -6,12 +6,14 @@
 
 #include <stdint.h>
 
+#include <penstock/diagnostics.h>
+
 struct json_t;
-struct pstk_stats;
 
 #define FORECAST_CASES 7 /* three of them for kernels */
 #define FORECAST_TEXT 128
-#define FORECAST_NO_CHANGE 1.02 /* a prediction below this many times the rate: no faster */
+/* A prediction below this many times the rate is no faster. */
+#define FORECAST_NO_CHANGE (PSTK_FORECAST_NO_CHANGE / 100.0)
 
 /* One change, and the prediction for it. */
 struct forecast_case {
