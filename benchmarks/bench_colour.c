@@ -150,7 +150,7 @@ static struct bench_runs runs[4][N_OPERATIONS][2]; /* of ISAs, on both pictures 
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)
 {
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++) {
         const struct pstk__colour_kernels *k = pstk__colour_kernels(v);
         for (uint32_t i = 0; k && i < 2 * N_OPERATIONS; i++)
             bench_add(&runs[v][i / 2][i % 2],
@@ -163,7 +163,7 @@ static void report(void)
     static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
     static const char *const kinds[2] = {"random", "smooth"};
     printf("microseconds a picture of 224 x 224 x 3: median, lowest\n");
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)
         for (uint32_t i = 0; runs[v][0][0].n > 0 && i < 2 * N_OPERATIONS; i++) {
             const struct bench_runs *of = &runs[v][i / 2][i % 2];
             char name[40];

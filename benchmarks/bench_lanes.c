@@ -19,7 +19,7 @@
 
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
 #define MAX_FIELD (64u << 20)
-#define N_ISAS (PSTK_KERNELS_AVX512 + 1u)
+#define N_ISAS (PSTK_KERNELS_NEON + 1u)
 #define N_LANES 3u
 
 static const uint32_t lanes[N_LANES] = {PSTK__RANS_FEW_LANES, PSTK__RANS_SOME_LANES,

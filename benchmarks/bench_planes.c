@@ -24,7 +24,7 @@
 #include <dirent.h>
 
 #define MAX_FILES 2000u
-#define N_ISAS (PSTK_KERNELS_AVX512 + 1u)
+#define N_ISAS (PSTK_KERNELS_NEON + 1u)
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
 
 struct stored {

@@ -347,7 +347,7 @@ int main(void)
     add(cases, &n,
         (struct bench_case){
             .name = "straightforward two passes", .what = PLAIN, .source = &sources[0]});
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++) {
         add_isa(cases, &n, v, sources);
         add_channels(cases, &n, v, &sources[0]);
         add_filters(cases, &n, v, sources);

@@ -132,7 +132,7 @@ static struct bench_runs runs[4][N_OPERATIONS]; /* of ISAs */
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)
 {
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++) {
         b->colour = pstk__colour_kernels(v);
         b->tensor = pstk__tensor_kernels(v);
         for (uint32_t i = 0; b->colour && b->tensor && i < N_OPERATIONS; i++) {
@@ -166,7 +166,7 @@ int main(void)
     for (uint32_t round = 0; round < N_ROUNDS; round++)
         run_round(&b);
     printf("microseconds a picture of 224 x 224 x 3: median, lowest\n");
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)
         for (uint32_t i = 0; runs[v][0].n > 0 && i < N_OPERATIONS; i++)
             printf("%-8s %-36s %8.1f %8.1f\n", isas[v], operations[i].name,
                    bench_median(&runs[v][i]), bench_worst(&runs[v][i], 0));

@@ -141,14 +141,14 @@ int main(void)
     if (open_bench(&b) < 0)
         return 1;
     for (uint32_t round = 0; round < N_ROUNDS; round++)
-        for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
+        for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++) {
             b.warp = pstk__warp_kernels(v);
             b.blur = pstk__blur_kernels(v);
             for (uint32_t what = 0; b.warp && b.blur && what < N_CASES; what++)
                 bench_add(&runs[v][what], measure(&b, what));
         }
     printf("microseconds a picture of 224 x 224 x 3: median, lowest; ratios of the lowest\n");
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)
         for (uint32_t what = 0; runs[v][0].n > 0 && what < N_CASES; what++) {
             const double least = bench_worst(&runs[v][what], 0);
             printf("%-8s %-36s %8.1f %8.1f  %5.2f of memcpy  %5.1f x C\n", isas[v], names[what],

@@ -22,6 +22,8 @@ enum pstk_kernels {
     PSTK_KERNELS_C = 1,
     PSTK_KERNELS_AVX2 = 2,
     PSTK_KERNELS_AVX512 = 3,
+    /* on aarch64, where it is the only one beside C */
+    PSTK_KERNELS_NEON = 4,
 };
 
 /* The resources that this machine offers a loader. -1: unknown. */
@@ -189,7 +191,7 @@ struct pstk_ceilings {
     /* By enum pstk_kernels: ns of CPU time of a worker for a sample with these kernels, all on the
      * same samples. worker_factor of struct pstk_forecast_settings is a ratio of two of them. 0:
      * this CPU lacks them, or outputs call functions of the program or have processes */
-    double kernels_ns[4];
+    double kernels_ns[5];
 };
 
 /* Measure the ceilings for a loader with these settings, for `seconds` in total, on a busy machine

@@ -74,7 +74,11 @@ static int brand(char text[49])
 
 uint32_t pstk__cpu_kernels(void)
 {
+#if defined(PSTK_NEON)
+    return PSTK_KERNELS_NEON;
+#else
     return PSTK_KERNELS_C;
+#endif
 }
 
 int pstk__cpu_has_crc32(void)

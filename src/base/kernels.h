@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Return 1 if this CPU runs an ISA: C, the best one, or one below that. NEON is above C alone. */
+int pstk__kernels_run(uint32_t isa);
 /* Return one of n tables, which are listed from the worst to the best: the table of an ISA (AUTO:
  * of the best that this CPU runs). An ISA without a table gets that of the next lower one. NULL:
  * this CPU does not have the ISA. */

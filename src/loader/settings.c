@@ -230,7 +230,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         {"reader", s->reading.reader, 0, PSTK_READER_THREADS, 0},
         {"io", s->reading.io, 0, PSTK_IO_BUFFERED, 0},
         {"bad_sample", s->bad_sample, 0, PSTK_BAD_REPLACE, 0},
-        {"kernels", s->reading.kernels, 0, PSTK_KERNELS_AVX512, 0},
+        {"kernels", s->reading.kernels, 0, PSTK_KERNELS_NEON, 0},
         {"report_crops", s->observe.report_crops, 0, 1, 0},
         {"pin_threads", s->reading.pin_threads, 0, 1, 0},
         {"measure_device", s->device.measure, 0, 1, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alpha_avx2: multiplies colours by alpha and divides by it, 8 pixels at a time. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/resize_avx2.h"
 

@@ -146,8 +146,10 @@ const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t isa)
     /* The kernels from worst to best, including those that this CPU does not run. */
     static const void *const entries[] = {
         &pstk__colour_c,
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
         &pstk__colour_avx2,
+#endif
+#if defined(__x86_64__)
         &pstk__colour_avx512,
 #endif
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* colour_avx2: the colour kernels with 256-bit registers. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/colour_avx2.h"
 
@@ -9,6 +9,41 @@
 #include <string.h>
 
 /* ---- tables ---------------------------------------------------------------------------------- */
+
+#if defined(PSTK_NEON)
+
+/* A table of 256 bytes is four of NEON's. One of them gives 0 for, or leaves, what is not in it. */
+struct lookup {
+    uint8x16x4_t quarter[4];
+};
+
+static void lookup_init(struct lookup *lookup, const uint8_t to[256])
+{
+    for (size_t k = 0; k < 4; k++)
+        lookup->quarter[k] = vld1q_u8_x4(to + 64 * k);
+}
+
+INLINE __m256i look_up(const struct lookup *lookup, __m256i v)
+{
+    uint8x16_t out[2];
+    for (int i = 0; i < 2; i++) {
+        uint8x16_t index = vreinterpretq_u8_s64(pstk__neon_half(v, i));
+        out[i] = vqtbl4q_u8(lookup->quarter[0], index);
+        for (int k = 1; k < 4; k++) {
+            index = vsubq_u8(index, vdupq_n_u8(64));
+            out[i] = vqtbx4q_u8(out[i], lookup->quarter[k], index);
+        }
+    }
+    return pstk__neon_joined(vreinterpretq_s64_u8(out[0]), vreinterpretq_s64_u8(out[1]));
+}
+
+INLINE void look_up_two(const struct lookup *lookup, __m256i v[2])
+{
+    v[0] = look_up(lookup, v[0]);
+    v[1] = look_up(lookup, v[1]);
+}
+
+#else
 
 /*
  * A table of 256 bytes as 16 shuffles. A shuffle gives 0 for indices from 128 on, else the entry at
@@ -68,6 +103,8 @@ INLINE void look_up_two(const struct lookup *lookup, __m256i v[2])
         }
     }
 }
+
+#endif
 
 /* Map all channels by one table. */
 TARGET static void look_up_bytes(const struct pstk__picture *picture, const struct lookup *lookup)
@@ -332,14 +369,25 @@ TARGET static void permute(const struct pstk__picture *picture, const uint32_t o
     pstk__colour_c.permute(&rest, order);
 }
 
+#if defined(PSTK_NEON)
+/* Vectors take more instructions than plain C here. */
+static void shift_hue_c(const struct pstk__picture *picture, uint8_t shift)
+{
+    pstk__colour_c.shift_hue(picture, shift);
+}
+#define SHIFT_HUE shift_hue_c
+#else
+#define SHIFT_HUE pstk__shift_hue_avx2
+#endif
+
 const struct pstk__colour_kernels pstk__colour_avx2 = {
-    .isa = PSTK_KERNELS_AVX2,
+    .isa = AVX2_ISA,
     .apply = apply,
     .range = range,
     .luma_sum = luma_sum,
     .luma = luma,
     .saturate = saturate,
-    .shift_hue = pstk__shift_hue_avx2,
+    .shift_hue = SHIFT_HUE,
     .permute = permute,
     .sharpen_row = pstk__sharpen_row_avx2,
 };

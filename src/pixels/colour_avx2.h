@@ -10,11 +10,11 @@
 
 #include "pixels/colour_kernels.h"
 
-#include <immintrin.h>
+#include "base/avx2.h"
 
 #define FEATURES "avx2,bmi,bmi2,fma,f16c,popcnt"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#define TARGET AVX2_TARGET(FEATURES)
+#define INLINE static inline __attribute__((always_inline)) AVX2_TARGET(FEATURES)
 
 #define BLOCK 32u /* pixels */
 

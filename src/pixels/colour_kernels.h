@@ -30,8 +30,10 @@ struct pstk__colour_kernels {
 };
 
 extern const struct pstk__colour_kernels pstk__colour_c; /* colour_c.c */
+#if defined(__x86_64__) || defined(PSTK_NEON)
+extern const struct pstk__colour_kernels pstk__colour_avx2; /* colour_avx2.c */
+#endif
 #if defined(__x86_64__)
-extern const struct pstk__colour_kernels pstk__colour_avx2;   /* colour_avx2.c */
 extern const struct pstk__colour_kernels pstk__colour_avx512; /* colour_avx512.c */
 #endif
 

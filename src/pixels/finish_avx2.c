@@ -5,7 +5,7 @@
  * that fill a vector, take longer (benchmarks/bench_levels). `channels` is f->channels, as a
  * constant for the compiler.
  */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/resize_avx2.h"
 #include "pixels/resize_kernels_c.h"

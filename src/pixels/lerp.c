@@ -7,8 +7,8 @@
  * of its own. */
 void pstk__blend(const struct pstk__blend *blend, uint32_t kernels)
 {
-#if defined(__x86_64__)
-    if (kernels == PSTK_KERNELS_AVX2 || kernels == PSTK_KERNELS_AVX512) {
+#if defined(__x86_64__) || defined(PSTK_NEON)
+    if (kernels > PSTK_KERNELS_C) {
         pstk__blend_avx2(blend);
         return;
     }

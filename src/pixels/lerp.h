@@ -21,7 +21,7 @@ struct pstk__blend {
 void pstk__blend(const struct pstk__blend *blend, uint32_t kernels);
 
 void pstk__blend_c(const struct pstk__blend *blend); /* lerp_c.c */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 void pstk__blend_avx2(const struct pstk__blend *blend); /* lerp_avx2.c */
 #endif
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lerp_avx2: eight elements at a time; the plain C kernel does the rest. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/lerp.h"
 
-#include <immintrin.h>
+#include "base/avx2.h"
 
 #define FEATURES "avx2,f16c"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#define TARGET AVX2_TARGET(FEATURES)
+#define INLINE static inline __attribute__((always_inline)) AVX2_TARGET(FEATURES)
 
 INLINE __m256 load_f16(const uint16_t *from)
 {

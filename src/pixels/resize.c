@@ -426,8 +426,10 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 /* The kernels from worst to best, including those that this CPU does not run. */
 static const void *const entries[] = {
     &pstk__pixel_c,
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
     &pstk__pixel_avx2,
+#endif
+#if defined(__x86_64__)
     &pstk__pixel_avx512,
 #endif
 };

@@ -5,12 +5,12 @@
 
 #include "pixels/resize_kernels_avx2.h"
 
-#include <immintrin.h>
+#include "base/avx2.h"
 #include <string.h>
 
 #define FEATURES "avx2,bmi,bmi2,fma,f16c,popcnt"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#define TARGET AVX2_TARGET(FEATURES)
+#define INLINE static inline __attribute__((always_inline)) AVX2_TARGET(FEATURES)
 
 static inline uint32_t min_u32(uint32_t a, uint32_t b)
 {

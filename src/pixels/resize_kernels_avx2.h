@@ -6,7 +6,7 @@
 
 #include "pixels/resize_kernels.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 extern const struct pstk__pixel_kernels pstk__pixel_avx2; /* resize_avx2.c */
 
 void pstk__axis_weights_avx2(struct pstk__axis *axis, const struct pstk__filter *filter,

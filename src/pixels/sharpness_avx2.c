@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharpness_avx2: sharpens a row, 16 bytes at a time. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/colour_avx2.h"
 

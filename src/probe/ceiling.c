@@ -689,7 +689,7 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
 static void measure_kernels(const struct pstk_settings *s, struct pstk_dataset *dataset,
                             double share, struct pstk_ceilings *ceilings)
 {
-    _Static_assert(sizeof ceilings->kernels_ns == (PSTK_KERNELS_AVX512 + 1) * sizeof(double),
+    _Static_assert(sizeof ceilings->kernels_ns == (PSTK_KERNELS_NEON + 1) * sizeof(double),
                    "a time for each kind");
     pstk__measure_kernels(s, dataset, share, ceilings->kernels_ns);
 }

@@ -7,7 +7,7 @@
 #include "probe/kernels.h"
 
 #include "base/clock.h"
-#include "base/cpu.h"
+#include "base/kernels.h"
 #include "dataset/dataset.h"
 #include "order/order.h"
 #include "sample/sample.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define N_KINDS (PSTK_KERNELS_AVX512 + 1)
+#define N_KINDS (PSTK_KERNELS_NEON + 1)
 #define MIN_SAMPLES 8u /* fewer give no result */
 #define MAX_TIME 3 /* times `seconds`: a busy machine gives the thread less CPU time than that */
 
@@ -63,8 +63,10 @@ static uint32_t open_kinds(struct probe *probe, const struct pstk_settings *sett
     struct pstk_settings s = *settings;
     const struct pstk__source *source = pstk__dataset_source(probe->dataset);
     uint32_t n = 0;
-    for (uint32_t k = PSTK_KERNELS_C; k <= pstk__cpu_kernels(); k++) {
+    for (uint32_t k = PSTK_KERNELS_C; k < N_KINDS; k++) {
         struct kind *kind = &probe->kinds[k];
+        if (!pstk__kernels_run(k))
+            continue;
         s.reading.kernels = k;
         if (pstk__plan_open(&kind->plan, &s, source, NULL) < 0 || !is_own_work(&s, kind->plan) ||
             pstk__sampler_open(&kind->sampler, kind->plan, NULL) < 0)
@@ -164,7 +166,7 @@ static uint64_t take_turns(struct probe *probe, double ns)
 }
 
 void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *dataset,
-                           double seconds, double ns[PSTK_KERNELS_AVX512 + 1])
+                           double seconds, double ns[PSTK_KERNELS_NEON + 1])
 {
     uint64_t n = 0;
     struct probe *probe = calloc(1, sizeof *probe);

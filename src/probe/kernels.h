@@ -11,6 +11,6 @@
  * outputs call functions of the program or have processes. Borrows its arguments. Called by
  * pstk_measure_ceilings. */
 void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *dataset,
-                           double seconds, double ns[PSTK_KERNELS_AVX512 + 1]);
+                           double seconds, double ns[PSTK_KERNELS_NEON + 1]);
 
 #endif

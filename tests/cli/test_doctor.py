@@ -53,7 +53,7 @@ def packed(world, name="doctored", *options):
 @test
 def doctor_tells_the_machine(world):
     told = run_json("doctor", world.root)
-    assert told["kernels"] in ("c", "avx2", "avx512")
+    assert told["kernels"] in ("c", "avx2", "avx512", "neon")
     run("bench", world.data, "--kernels", told["kernels"], "--epochs", "1", "--no-ceilings")
     assert told["cores"] >= 1 and told["memory_bytes"] > 0 and isinstance(told["io_uring"], bool)
     out, _ = run("doctor", world.root)

@@ -26,7 +26,7 @@
 
 #define MAX_PIXELS 65536u /* keeps a run short, and large images refused */
 #define MAX_SIDE 4096u
-#define N_ISAS (PSTK_KERNELS_AVX512 + 1)
+#define N_ISAS (PSTK_KERNELS_NEON + 1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

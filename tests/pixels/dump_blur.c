@@ -36,7 +36,7 @@ static int all_agree(const struct job *job, const struct pstk__picture *out,
     int agree = scratch != NULL;
     if (agree)
         blur(job, pstk__blur_kernels(PSTK_KERNELS_C), out, in, scratch);
-    for (uint32_t v = PSTK_KERNELS_AVX2; agree && v <= PSTK_KERNELS_AVX512; v++) {
+    for (uint32_t v = PSTK_KERNELS_AVX2; agree && v <= PSTK_KERNELS_NEON; v++) {
         const struct pstk__blur_kernels *kernels = pstk__blur_kernels(v);
         if (kernels)
             blur(job, kernels, other, in, scratch);

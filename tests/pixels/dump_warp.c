@@ -92,7 +92,7 @@ static int all_agree(const struct job *job, const struct pstk__rotation *rotatio
     const struct pstk__warp_kernels *c = pstk__warp_kernels(PSTK_KERNELS_C);
     int agree = picture_open(&other, out->width, out->height, out->channels) == 0 &&
                 work_on_copy(job, rotation, m, c, out, in) == 0;
-    for (uint32_t v = PSTK_KERNELS_AVX2; v <= PSTK_KERNELS_AVX512; v++) {
+    for (uint32_t v = PSTK_KERNELS_AVX2; v <= PSTK_KERNELS_NEON; v++) {
         const struct pstk__warp_kernels *k = pstk__warp_kernels(v);
         agree = agree && (!k || (work_on_copy(job, rotation, m, k, &other, in) == 0 &&
                                  memcmp(out->pixels, other.pixels, pstk__picture_size(out)) == 0));

@@ -22,7 +22,7 @@ static uint32_t draw(uint32_t below)
 
 /* Over every ISA that this CPU runs, from one on. */
 #define EACH_ISA_FROM(first, k)                                                                    \
-    for (uint32_t k##_v = (first); k##_v <= PSTK_KERNELS_AVX512; k##_v++)                          \
+    for (uint32_t k##_v = (first); k##_v <= PSTK_KERNELS_NEON; k##_v++)                            \
         for (const struct pstk__colour_kernels *k = pstk__colour_kernels(k##_v); k; k = NULL)
 #define EACH_ISA(k) EACH_ISA_FROM(PSTK_KERNELS_C, k)
 #define EACH_ISA_BUT_C(k) EACH_ISA_FROM(PSTK_KERNELS_AVX2, k)

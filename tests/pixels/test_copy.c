@@ -16,7 +16,7 @@ static uint32_t draw(uint32_t below)
 
 /* Over every ISA that this CPU runs. */
 #define EACH_ISA(k)                                                                                \
-    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
+    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_NEON; k##_v++)                     \
         for (const struct pstk__warp_kernels *k = pstk__warp_kernels(k##_v); k; k = NULL)
 
 static const uint8_t fill[4] = {11, 22, 33, 44};

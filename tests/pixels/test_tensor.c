@@ -29,7 +29,7 @@ static double draw_unit(void)
 
 /* Over every ISA that this CPU runs. */
 #define EACH_ISA(k)                                                                                \
-    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
+    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_NEON; k##_v++)                     \
         for (const struct pstk__tensor_kernels *k = pstk__tensor_kernels(k##_v); k; k = NULL)
 
 TEST(a_product_and_a_sum_round_once)

@@ -24,7 +24,7 @@ static double draw_within(double lo, double hi)
 
 /* Over every ISA that this CPU runs. */
 #define EACH_ISA(k)                                                                                \
-    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
+    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_NEON; k##_v++)                     \
         for (const struct pstk__warp_kernels *k = pstk__warp_kernels(k##_v); k; k = NULL)
 
 static const uint8_t fill[4] = {11, 22, 33, 44};
@@ -220,7 +220,7 @@ TEST(the_isa_asked_for_is_the_one_given)
 {
     CHECK(pstk__warp_kernels(PSTK_KERNELS_AUTO) != NULL);
     CHECK(pstk__warp_kernels(PSTK_KERNELS_C) != NULL);
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)
         CHECK(pstk__warp_kernels(v) == NULL || pstk__warp_kernels(v)->isa == v);
     CHECK(pstk__warp_kernels(99) == NULL);
 }

@@ -162,7 +162,8 @@ class Loading(unittest.TestCase):
             wanted = rows(LISTS[name])
             for options in ({"n_threads": 1}, {"n_threads": 2}, {"reading": penstock.Reading(kernels="c")},
                             {"reading": penstock.Reading(kernels="avx2")},
-                            {"reading": penstock.Reading(kernels="avx512")}):
+                            {"reading": penstock.Reading(kernels="avx512")},
+                            {"reading": penstock.Reading(kernels="neon")}):
                 with self.subTest(name, **options):
                     try:
                         found = rows(LISTS[name], options)

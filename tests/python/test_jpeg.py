@@ -25,7 +25,7 @@ except ImportError:
     v2 = None
 
 KERNELS = []
-for each in ("c", "avx2", "avx512"):
+for each in ("c", "avx2", "avx512", "neon"):
     try:
         functional.jpeg(numpy.zeros((1, 1), "uint8"), 50, kernels=each)
         KERNELS.append(each)

@@ -26,7 +26,7 @@ class Stats(unittest.TestCase):
         self.assertEqual(told.stage_consumer.n_items, 200)
         self.assertGreaterEqual(told.stage_workers.n_items, 2000)
         self.assertIn(told.reader, ("io_uring", "threads"))
-        self.assertIn(told.kernels, ("c", "avx2", "avx512"))
+        self.assertIn(told.kernels, ("c", "avx2", "avx512", "neon"))
         self.assertIn(told.bottleneck, stats.ADVICE)
         self.assertGreater(told.slot_memory, 0)
         self.assertTrue(0 <= told.starved <= 1)

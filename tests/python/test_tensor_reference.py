@@ -36,7 +36,7 @@ SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (3, 3), (31, 47), (20, 259))
 def kernels():
     """The kernels that this machine and this build have."""
     found = []
-    for name in ("c", "avx2", "avx512"):
+    for name in ("c", "avx2", "avx512", "neon"):
         try:
             functional.invert(np.zeros((1, 1), np.uint8), kernels=name)
             found.append(name)

@@ -363,6 +363,7 @@ KERNELS_AUTO = 0
 KERNELS_C = 1
 KERNELS_AVX2 = 2
 KERNELS_AVX512 = 3
+KERNELS_NEON = 4
 
 # enum pstk_device_kind
 HOST = 0
@@ -564,7 +565,8 @@ NAMES: dict[str, dict[str, int]] = {
                          "kept": VERIFY_KEPT},
     "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
                       "mds": EXPORT_MDS, "npy": EXPORT_NPY},
-    "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
+    "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512,
+                "neon": KERNELS_NEON},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "ceiling_reads": {"storage": CEILING_STORAGE, "loader": CEILING_LOADER},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
@@ -1724,7 +1726,7 @@ class Ceilings(Structure):
         ("loader_samples_per_second", c_double),
         ("copy_bytes_per_second", c_double),
         ("copy_block_size", c_uint64),
-        ("kernels_ns", c_double * 4),
+        ("kernels_ns", c_double * 5),
     ]
 
 

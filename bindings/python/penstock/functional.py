@@ -3,7 +3,7 @@
 
 `img` is an array of uint8, [height, width] or [height, width, channels] with 1, 3 or 4 channels; it is not changed.
 The result is a new array, with the pixels that torchvision.transforms.functional gives for a PIL image, and with
-those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give the same pixels. `reference`: "pil", or
+those that a loader makes. `kernels`: "auto", "c", "avx2", "avx512" or "neon"; all give the same pixels. `reference`: "pil", or
 "tensor": the pixels that torchvision.transforms.v2.functional gives for a uint8 tensor, where it has the function.
 """
 from __future__ import annotations

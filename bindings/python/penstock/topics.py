@@ -147,7 +147,7 @@ class Reading(Topic):
 
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered". queue_depth: reads in flight.
     pin_threads: False leaves threads to the scheduler; True keeps them on the cores of their NUMA node.
-    kernels: "auto", "c", "avx2", "avx512".
+    kernels: "auto", "c", "avx2", "avx512", "neon".
     topology: a machine that hwloc describes, for tests.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     """

@@ -49,10 +49,16 @@ static const struct option_row table[] = {
     OPTION_END};
 
 /* The fast values of --kernels. */
+#if defined(__aarch64__)
+#define FAST_KERNELS WORD_PSTK_KERNELS_NEON
+#else
 #define FAST_KERNELS WORD_PSTK_KERNELS_AVX2 " or " WORD_PSTK_KERNELS_AVX512
+#endif
 #if defined(__x86_64__)
 #define BUILT_KERNELS                                                                              \
     WORD_PSTK_KERNELS_C ", " WORD_PSTK_KERNELS_AVX2 " and " WORD_PSTK_KERNELS_AVX512
+#elif defined(PSTK_NEON)
+#define BUILT_KERNELS WORD_PSTK_KERNELS_C " and " WORD_PSTK_KERNELS_NEON
 #else
 #define BUILT_KERNELS WORD_PSTK_KERNELS_C " alone"
 #endif

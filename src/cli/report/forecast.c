@@ -44,13 +44,13 @@ struct forecast forecast_of(const struct pstk_stats *stats, uint32_t n_cores)
 }
 
 void forecast_kernels(struct forecast *forecast, const struct pstk_stats *stats, uint32_t n_cores,
-                      uint32_t kernels, const double kernels_ns[4])
+                      uint32_t kernels, const double kernels_ns[5])
 {
     uint32_t now = kernels;
     if (now == PSTK_KERNELS_AUTO) /* the best kernels of this CPU */
-        for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+        for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_NEON; k++)
             now = kernels_ns[k] > 0 ? k : now;
-    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_NEON; k++)
         if (k != now && kernels_ns[k] > 0 && kernels_ns[now] > 0)
             add(forecast, stats, "kernels", option_choice_name(names_kernels, k),
                 (struct pstk_forecast_settings){.worker_factor = kernels_ns[k] / kernels_ns[now],

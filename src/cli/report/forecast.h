@@ -34,7 +34,7 @@ struct forecast forecast_of(const struct pstk_stats *stats, uint32_t n_cores);
 /* Add a case for each kind of kernels, by enum pstk_kernels, that differs from the setting
  * `kernels`: from the times that pstk_measure_ceilings found. */
 void forecast_kernels(struct forecast *forecast, const struct pstk_stats *stats, uint32_t n_cores,
-                      uint32_t kernels, const double kernels_ns[4]);
+                      uint32_t kernels, const double kernels_ns[5]);
 /* Write a line for people; return `text`. */
 const char *forecast_text(const struct forecast *forecast, uint32_t i, char text[FORECAST_TEXT]);
 /* Put the key "forecast": null when the bottleneck is unknown. */

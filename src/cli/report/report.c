@@ -478,7 +478,7 @@ static void put_ceilings(struct json_t *object, const struct report *report)
     json_put_real(ceilings, "storage_reads_per_second", m->storage_reads_per_second);
     json_put_real(ceilings, "memory_bytes_per_second", m->memory_bytes_per_second);
     json_put_real(ceilings, "loader_samples_per_second", m->loader_samples_per_second);
-    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_NEON; k++)
         if (m->kernels_ns[k] > 0)
             json_put_real(kernels, option_choice_name(names_kernels, k), m->kernels_ns[k]);
     json_put(ceilings, "kernels_ns", kernels);

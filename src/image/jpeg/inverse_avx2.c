@@ -7,12 +7,12 @@
 #include "image/jpeg/expand_table.h"
 #include "image/jpeg/inverse.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
-#include <immintrin.h>
+#include "base/avx2.h"
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,bmi,bmi2,fma,f16c,popcnt")))
+#define TARGET AVX2_TARGET("avx2,bmi,bmi2,fma,f16c,popcnt")
 #define INLINE static inline __attribute__((always_inline))
 #define ALIGNED _Alignas(32)
 

@@ -3,13 +3,13 @@
 #include "image/jpeg/frame.h"
 #include "image/jpeg/inverse.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include <penstock/penstock.h>
 
-#include <immintrin.h>
+#include "base/avx2.h"
 
-#define TARGET __attribute__((target("avx2,bmi,bmi2,fma,f16c,popcnt")))
+#define TARGET AVX2_TARGET("avx2,bmi,bmi2,fma,f16c,popcnt")
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE TARGET __m256i load(const void *p)
@@ -236,7 +236,7 @@ TARGET static void rgb_from_ycc(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx2 = {
-    .isa = PSTK_KERNELS_AVX2,
+    .isa = AVX2_ISA,
     .inverse = pstk__jpeg_inverse_avx2,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

@@ -22,7 +22,7 @@ static uint32_t draw(uint32_t below)
 
 /* Over every ISA that this CPU runs. */
 #define EACH_ISA(k)                                                                                \
-    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
+    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_NEON; k##_v++)                     \
         for (struct pstk__recompress_kernels k = {pstk__forward_kernels(k##_v),                    \
                                                   pstk__jpeg_kernels(k##_v)};                      \
              k.forward && k.inverse; k.forward = NULL)

@@ -13,7 +13,7 @@
 #include "image/planes/decode.h"
 
 #define EACH_ISA(v)                                                                                \
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)                                 \
         if (pstk__planes_kernels(v) != NULL)
 
 static uint32_t draw(uint32_t below)

@@ -17,7 +17,7 @@
 #include <dirent.h>
 
 #define EACH_ISA(v)                                                                                \
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)                                 \
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL)
 
 static struct pstk__planes_encoder *encoder; /* opened by main */

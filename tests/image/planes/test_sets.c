@@ -6,7 +6,7 @@
 #include "image/planes/choose.h"
 
 #define EACH_ISA(v)                                                                                \
-    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)                                 \
         if (pstk__planes_kernels(v) != NULL)
 
 static const struct field_spec small = {.width = 40,
@@ -92,7 +92,7 @@ static int comes_back(struct field_reader *r, const struct field_subject *s)
     return same;
 }
 
-static struct field_reader readers[PSTK_KERNELS_AVX512 + 1];
+static struct field_reader readers[PSTK_KERNELS_NEON + 1];
 
 /* Tables of sets are filled in by the first image that needs them, between those of images that
  * have as many of their own as there may be. */
