@@ -8,6 +8,7 @@ the last word, torchvision's functional calls are compared as well.
 import importlib
 import struct
 import subprocess
+import os
 import sys
 
 try:
@@ -171,7 +172,7 @@ def every_colour(tool, count):
 
 def main():
     tool = Tool(sys.argv[1])
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 60 // int(os.environ.get("PENSTOCK_TEST_EVERY", "1"))
     rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     torchvision = sys.argv[4:] and importlib.import_module(f"{sys.argv[4]}.transforms._functional_pil")
     count = Count()

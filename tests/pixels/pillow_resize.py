@@ -6,6 +6,7 @@ Usage: pillow_resize.py DUMP_RESIZE [CASES] [SEED]; writes TAP; 77 where Pillow 
 """
 import struct
 import subprocess
+import os
 import sys
 
 try:
@@ -80,7 +81,7 @@ def cases_of(rng, n):
 
 def main():
     tool = Tool(sys.argv[1])
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 150
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 150 // int(os.environ.get("PENSTOCK_TEST_EVERY", "1"))
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     rng = np.random.default_rng(seed)
     n_bytes = n_bad = n_images = 0
