@@ -203,18 +203,6 @@ def shown(data, sample_id, path, *options):
         return image, told
 
 
-def pixels_differ(data, sample_id, original, world, size):
-    """Compare the three kinds of crop of one sample with Pillow's; returns the number of bytes."""
-    with Image.open(original) as opened:
-        rgb = opened.convert("RGB")
-    png = world.path("show.png")
-    for crop in ("none", "center", "random"):
-        got, told = shown(data, sample_id, png, "--crop", crop, "--size", size, "--seed", 7, "--epoch", 3)
-        assert got.tobytes() == cropped(rgb, crop, size, told).tobytes(), \
-            "%s: %s %r" % (crop, original, told)
-    return told["flip"]
-
-
 # ---- usage --------------------------------------------------------------------------------------
 
 @test
@@ -628,11 +616,12 @@ def order_lists_every_sample_once_and_ranks_share_it(world):
 
 @test
 def shown_pixels_are_pillows(world):
+    """In contact sheets; that a sample shown alone is the same is for show_writes_sheets_and_to_standard_output."""
     _, files = image_folder(world.src)
+    originals = [os.path.join(world.src, path) for path, _ in files]
     flips = set()
-    for i, (path, _) in enumerate(files):
-        for size in ((32, 224) if i < 6 else (61,)):
-            flips.add(pixels_differ(world.data, i, os.path.join(world.src, path), world, size))
+    for size in (32, 61, 224):
+        flips |= sheets_differ(world, world.data, originals, size)
     expect(flips, {True, False})
 
 
@@ -645,14 +634,22 @@ def shown_pixels_are_pillows_in_the_given_folder(world):
     run("pack", src, data)
     n = run_json("info", data)["n_samples"]
     originals = [os.path.join(src, run("get", data, i, "key")[0]) for i in range(n)]
+    sheets_differ(world, data, originals, 224)
+    print("# %d images, 3 crops each, 0 bytes differ" % n)
+
+
+def sheets_differ(world, data, originals, size):
+    """Compare the three kinds of crop of all samples with Pillow's; returns whether they were flipped: a set."""
+    flips = set()
     for crop in ("none", "center", "random"):
-        options = ["--crop", crop, "--seed", 7, "--epoch", 3]
-        told, rows = sheet(world, data, 224, *options)
+        told, rows = sheet(world, data, size, "--crop", crop, "--seed", 7, "--epoch", 3)
+        expect(len(told), len(originals))
         for sample, row, original in zip(told, rows, originals):
             with Image.open(original) as opened:
-                wanted = cropped(opened.convert("RGB"), crop, 224, sample)
+                wanted = cropped(opened.convert("RGB"), crop, size, sample)
             assert row == wanted.tobytes(), "%s: %s %r" % (crop, original, sample)
-    print("# %d images, 3 crops each, 0 bytes differ" % n)
+            flips.add(sample["flip"])
+    return flips
 
 
 def sheet(world, data, size, *options):

@@ -245,7 +245,7 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
 
 TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_isa)
 {
-    for (uint32_t i = 0; i < 1500; i++) {
+    for (uint32_t i = 0; i < 1500; i += test_stride_slow(5)) {
         const struct shape s = i & 1 ? draw_shape() : draw_scaled();
         uint8_t *in = pixels_of(s.w, s.h, s.channels, i % 6), *want = wanted(in, &s);
         CHECK(in && want);
@@ -401,7 +401,7 @@ static uint32_t n_wrong(const struct pstk__axis *axis, const struct pstk__axis_c
 TEST(weights_equal_those_of_pillow_for_all_sizes)
 {
     static const uint32_t outs[6] = {3, 32, 100, 224, 256, 299};
-    for (uint32_t i = 0; i < 5 * 6 * 600; i++) {
+    for (uint32_t i = 0; i < 5 * 6 * 600; i += test_stride_slow(7)) {
         const uint32_t in = 1 + i / 30, out = outs[i % 6];
         const struct pstk__axis_config config = {
             .filter = PSTK_FILTER_BOX + i / 6 % 5, .in = in, .out = out, .n_out = out};
@@ -585,7 +585,7 @@ static int finish(const struct pstk__pixel_kernels *k, struct pstk__finish f, in
 
 TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_next_to_them_is_written)
 {
-    for (uint32_t i = 0; i < 3 * 4 * 2 * 2 * 210; i++) {
+    for (uint32_t i = 0; i < 3 * 4 * 2 * 2 * 210; i += test_stride_slow(5)) {
         const uint32_t width = 1 + i / 48, channels = all_channels[i / 16 % 3];
         uint32_t table[1024];
         const uint32_t dtype = dtypes[i & 3], usual = draw(2);
