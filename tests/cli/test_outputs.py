@@ -705,7 +705,7 @@ def bytes_that_are_no_utf8_are_escaped(world):
 
 
 def on_a_terminal(*args):
-    """What a command prints on a terminal, and its exit status."""
+    """Return the output of a command on a terminal, and its exit status."""
     main_end, child = pty.openpty()
     process = subprocess.Popen([PENSTOCK, *map(str, args)], stdout=child, stderr=child)
     os.close(child)

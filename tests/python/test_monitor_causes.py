@@ -9,7 +9,7 @@ import unittest
 
 import sets
 
-# What one loop does; prints a JSON object. argv: data set, seconds, sleep of a step in s, size of crops.
+# The program of one loop; prints a JSON object. argv: data set, seconds, sleep of a step in s, size of crops.
 LOOP = r"""
 import ctypes, json, logging, os, sys, time
 import penstock

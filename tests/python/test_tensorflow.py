@@ -48,7 +48,7 @@ def example(n):
 
 
 def unpacked(n):
-    """The same Example, whose lists of numbers are not packed, as old writers had them. TensorFlow reads it so."""
+    """Return an Example whose lists of numbers are not packed, as old writers wrote them. TensorFlow reads it, too."""
     tf = optional("tensorflow")
     data = tfrecords.example({key: values if values else tfrecords.Raw(empty(kind))
                               for key, (kind, values) in features(n).items()}, packed=False)

@@ -23,7 +23,7 @@ static uint32_t draw(uint32_t below)
 
 /* ---- damage --------------------------------------------------------------------------------- */
 
-/* What becomes of a field of which the record says this size. */
+/* The result for a field whose record claims this size. */
 struct verdict {
     int result;       /* the same by every ISA; 1: it is not, or is outside the contract */
     uint32_t is_same; /* 1: the frame and the coefficients are those of the image */
@@ -59,7 +59,7 @@ static struct verdict judge(const uint8_t *field, uint64_t size,
     return verdict;
 }
 
-/* The same of a copy in memory of its own size. */
+/* As judge, for a copy of the field in memory of exactly its size. */
 static struct verdict judge_copy(const uint8_t *field, uint64_t size,
                                  const struct pstk__jpeg_image *image)
 {
@@ -279,7 +279,7 @@ TEST(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up)
     CHECK_EQ(read_head(&wider, 1, NULL, 0), PSTK_EBADMSG);
 }
 
-/* What opening a subject's field gives when its models are these bytes. */
+/* Open a subject's field with these bytes as its models, and return the result. */
 static int open_models(const struct field_subject *s, const uint8_t *models, uint64_t size)
 {
     static struct field_reader reader;
