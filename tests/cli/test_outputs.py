@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the command leaves and prints when the machine fails, a signal comes, or a name is hostile.
+"""The files and messages of the command if the machine fails, a signal comes, or a name is hostile.
 usage: test_outputs.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 
 PENSTOCK_FAIL_CALLS is the path of fail_calls.so, which lets system calls fail (fail_calls.c); where

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch is to Python and to what moves, collates and compiles batches. The protocols of Python need no
+"""A batch in Python, and in functions that move, collate and compile batches. The protocols of Python need no
 other package; the rest is skipped where its package is not installed."""
 import collections
 import copy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package advises to whoever asks for an operation that it lacks is true: the code in each advice is
+"""The advice for operations that the package lacks is true: the code in each advice is
 run on batches of equal images, as the loader gives them."""
 import functools
 import os

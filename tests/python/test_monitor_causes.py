@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Monitor says of loops whose cause is known: a slow store, busy workers, a slow consumer, a store that becomes
+"""The findings of a Monitor in loops whose cause is known: a slow store, busy workers, a slow consumer, a store that becomes
 slow in the middle of a run; and that it is quiet where nothing is wrong. Each loop is a process of its own, because slow_reads.so
 limits the bytes per second of all its reads."""
 import json

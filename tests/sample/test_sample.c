@@ -414,7 +414,7 @@ TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
     fixture_close(&f);
 }
 
-/* Whether the second row, of the same list with random erasings, is the first with what they drew.
+/* 1: the second row, of the same list with random erasings, is the first row with the areas drawn.
  */
 static int is_erased(const struct pstk__output *o, void *plain, const void *erased)
 {

@@ -216,8 +216,8 @@ TEST(a_huge_image_in_a_few_bytes_fails_without_memory)
     }
 }
 
-/* What is read of a head without models, strips and skeleton, whose tables of quantisation are
- * these bytes, of n_quant tables as it says. */
+/* Read a head without models, strips and skeleton, whose tables of quantisation are these bytes,
+ * and which claims n_quant tables. Returns the result. */
 static int read_head(const struct pstk__planes_header *h, uint32_t n_quant, const void *quant,
                      uint32_t quant_size)
 {

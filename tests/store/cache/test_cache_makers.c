@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those who make entries at once: one makes each, what killed ones left goes, and all stay within
- * the limit. */
+/* Several makers of entries at once: one makes each entry, the rests of killed makers are removed,
+ * and all stay within the limit. */
 #include "store/cache/cache_fixture.h"
 
 #include <pthread.h>
