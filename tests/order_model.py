@@ -100,7 +100,7 @@ class Windowed:
         draws = Draws(b"window02", seed, epoch)
         self.keys = [draws.u64() for _ in range(8)]
         self.window_key, self.row_key = draws.u64(), draws.u64()
-        # Where the last block lies in the line. Looked for, not computed: only by those who can wait.
+        # The last block's place in the line. It is searched for, not computed, and only by readers that can wait.
         self.last = None
         if n % self.block:
             self.last = next(j for j in range(self.n_blocks) if self.blocks.at(j) == self.n_blocks - 1)

@@ -36,7 +36,8 @@ void pstk__files_close(struct pstk__files *files);
  * its own. */
 uint32_t pstk__files_capacity(uint64_t n_files, uint32_t n_tables);
 
-/* The parts of acquire, for callers with a lock: no thread may open a file under it. */
+/* The two parts of acquire, for a caller with a lock that no thread may hold while it opens a file.
+ */
 /* 1: the file is open, is now pinned, and *slot and *file are set; 0: it is not open. */
 int pstk__files_find(struct pstk__files *files, uint32_t number, uint32_t *slot,
                      const struct pstk__file **file);

@@ -56,7 +56,7 @@ def cases(args):
 
 
 class Room:
-    """How much a command may use. Subclasses make it small and large again."""
+    """A limit of the room that a command may use. Subclasses set and lift it."""
 
     unit, reason, name = PAGE, "space", ""
 
@@ -70,7 +70,7 @@ class Room:
         """Give all room that anyone needs."""
 
     def prepare(self, case):
-        """What the child calls before its command, or None."""
+        """Return the function that the child calls before its command, or None."""
         return None
 
     def close(self):
@@ -188,7 +188,7 @@ class Attempts:
         return Work(self.room.root, self.case)
 
     def problems(self, work, done, entries):
-        """What is wrong after a command that had too little room."""
+        """Return the faults of a command that had too little room."""
         found = []
         if done.hung or done.status != 1:
             found.append(f"exit status {done.status}, not 1")

@@ -232,7 +232,7 @@ class Hostile:
             self.check_honest(forge.Forge(self.crc, fields, records, dictionaries).write(self.folder(name, "honest")))
 
     def check_honest(self, folder):
-        """What is forged without hostility is whole: or else nothing below would say anything."""
+        """Check that a file forged without a hostile change is intact; otherwise the tests below would show nothing."""
         for words in (["verify", folder, "--decode"], ["bench", folder, "--epochs", "1", "--no-ceilings"]):
             material.must([self.args.build.penstock, *words])
         shutil.rmtree(folder)

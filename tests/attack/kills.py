@@ -20,7 +20,7 @@ LATENCY = 2.0  # seconds from SIGINT or SIGTERM to the end, on a busy machine
 AGAIN = 0.3  # the share of attempts in which the command that starts over is killed as well
 LATE = 0.4  # the share of kills in the last third of a run, where files get their names
 
-# What a command says of its output when a signal ended it.
+# Phrases with which a command describes its output after a signal ended it.
 SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "is unchanged",
                "are unchanged", "no file was made")
 SAYS_AFTER = ("complete", "is whole")
@@ -94,7 +94,7 @@ def readers(args):
 
 
 def choose(rng, whole):
-    """When to send which signal."""
+    """Return the time and the number of the signal to send."""
     part = rng.uniform(0.65, 1.05) if rng.random() < LATE else rng.uniform(0, 1.0)
     number = rng.choices([signal.SIGKILL, signal.SIGINT, signal.SIGTERM], [3, 1, 1])[0]
     return part * whole, number
@@ -111,7 +111,7 @@ def kill(work, delay, number):
 
 
 def problems_of_end(done, number, latency):
-    """What is wrong with the exit status of a command that got this signal."""
+    """Return the faults of the exit status of a command that got this signal."""
     found = []
     if done.hung or number != signal.SIGKILL and latency > LATENCY:
         found.append(f"it ended {latency:.1f} s after {signal.Signals(number).name}, not within {LATENCY:g} s")
@@ -125,7 +125,7 @@ def problems_of_end(done, number, latency):
 
 
 def problems_of_words(done, state, before, after):
-    """What the message says against what is there. Only where the command ended itself."""
+    """Return the differences between the message and the files. Only for a command that ended by itself."""
     if done.status == 0:
         return [] if state == after else ["exit status 0, but the output is not there"]
     if done.status < 128:
@@ -239,7 +239,7 @@ class Reader:
 
 def attack(args, ledger):
     attempts = range(args.count) if args.attempt is None else [args.attempt]
-    # What the cases have in common is made once; the readers use the makers' data.
+    # The data that all cases share is made once; the readers use the makers' data.
     subjects = [(Maker, case, [kind]) for case, kind in makers(args)]
     subjects += [(Reader, case, []) for case in readers(args)]
     for subject, case, rest in subjects:

@@ -101,7 +101,7 @@ def mutate_zstd(rng, value, donors):
 # ---- images -----------------------------------------------------------------------------------------
 
 def frame_of(jpeg):
-    """Where a JPEG's SOF segment has its numbers, or None."""
+    """Return the offset of the numbers in a JPEG's SOF segment, or None."""
     at = 2
     while at + 12 < len(jpeg) and jpeg[at] == 0xFF:
         if 0xC0 <= jpeg[at + 1] <= 0xCF and jpeg[at + 1] not in (0xC4, 0xC8, 0xCC):

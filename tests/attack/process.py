@@ -23,7 +23,7 @@ class Outcome:
         return self.out.decode(errors="replace")
 
     def shown(self):
-        """What a person needs to see of it."""
+        """Return the part of the output that a person needs to see."""
         report = self.err.find("Sanitizer: ")  # it names the place first
         err = self.err[-1500:] if report < 0 else self.err[max(0, report - 20):][:1500]
         return (f"$ {shlex.join(self.command)}\nstatus {self.status}{' (hung)' if self.hung else ''}, "

@@ -21,7 +21,7 @@ URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 LATER = (1, 2, 3, 5, 8, 13, 40, 150)  # calls let through
 LIMIT = 30  # seconds of one command
 FEW_FILES = 12  # descriptors, with more threads than that
-# What the machine refuses a pack, after how many calls; those of the program's own start come first.
+# Calls that the machine refuses to a pack, after a number of them; the program's own start makes the first ones.
 MACHINE = [(call, error, n)
            for calls, errors, counts in (
                (("openat",), ("EMFILE", "EACCES", "ESTALE", "ENOMEM"), (0, 100, *range(160, 300, 10))),
@@ -48,7 +48,7 @@ class Bench:
         return json.loads(done.text) if done.status == 0 else {"digest": "", "reader": {"backend": "", "fallbacks": []}}
 
     def problems(self, done):
-        """What is wrong with a run that must give the digest."""
+        """Return the faults of a run that must print the digest."""
         if done.hung:
             return ["it hangs"]
         if done.status:
@@ -111,7 +111,7 @@ def attack_others(bench, wants):
         for error in ("EINVAL", "EPERM", "EOPNOTSUPP"):
             for options in ((), ("--reader", "threads"), ("--io", "buffered")):
                 bench.denied("open_direct", direct(error), *options)
-            # What refuses only when a file is used is no error: it is reported.
+            # A refusal that comes only when a file is used is no error: it is reported.
             done = bench.run(direct(error), "--io", "direct")
             refused = done.status in (1, 2) and "irect" in done.err
             found = [] if refused else bench.problems(done)

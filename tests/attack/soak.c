@@ -37,7 +37,7 @@
 #define SECOND 1000000000
 #define LOOK 0.02 /* seconds between two looks at the resident memory */
 
-/* What one data set gives, row by row. */
+/* The right rows of one data set. */
 struct truth {
     const char *path;
     uint32_t bad_sample; /* enum pstk_bad_sample */

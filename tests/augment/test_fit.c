@@ -201,7 +201,7 @@ TEST(a_random_shortest_size_draws_each_length_alike)
     CHECK(unevenness(counts, 11) < 36); /* 10 degrees of freedom: once in 10000 trials */
 }
 
-/* Where a product of doubles is just below a whole number, it is cut down, as in Python. */
+/* If a product of doubles is just below a whole number, it is cut down, as in Python. */
 TEST(a_random_shortest_size_is_cut_down_as_torchvisions)
 {
     static const uint32_t wanted[][6] = {

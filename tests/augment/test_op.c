@@ -13,7 +13,7 @@
 
 static const struct pstk_random_resized_crop_params range = {0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0};
 
-/* What a list of ops, all of the prefix, does to an image of this size. */
+/* Draw the geometry that a list of ops, all of the prefix, gives an image of this size. */
 static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width, uint32_t height,
                           struct pstk__random_key key, struct pstk__geometry *g)
 {
@@ -167,7 +167,7 @@ TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
     }
 }
 
-/* Where torchvision's shorter side would be 0, of the two longest images, it is 1. */
+/* torchvision makes the shorter side 0 for the two longest images; here it is 1. */
 TEST(the_longer_side_gets_no_longer_than_it_may_as_in_torchvision)
 {
     static const uint32_t wanted[][6] = {

@@ -12,7 +12,7 @@
 #define HEIGHT 47u
 #define MOST 256u /* pixels of a side */
 
-/* Those that stand in no drawing: they draw others, which move points. */
+/* 1: ops of this kind are in no drawing, but draw other ops, which move points. */
 static int draws_others(uint32_t kind)
 {
     return kind == PSTK_OP_RESIZE_LONGEST || kind == PSTK_OP_PAD_TO_SIZE ||

@@ -9,7 +9,7 @@
 #define HEIGHT 80u
 #define MAX_OPS 8
 
-/* What a list becomes. */
+/* The result for a list of ops. */
 struct pushed {
     struct pstk__geometry g;
     struct pstk_op ops[PSTK__PUSHDOWN_ROOM(MAX_OPS)];

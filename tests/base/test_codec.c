@@ -3,7 +3,7 @@
 
 #include "base/codec.h"
 
-/* The same bytes each time: short texts that repeat each other. */
+/* Write short texts that repeat each other, the same bytes on each call. */
 static size_t make_text(char *out, size_t size, uint32_t seed)
 {
     static const char *const words[] = {"pressure ", "pipe ",  "turbine ",

@@ -332,7 +332,7 @@ TEST(another_size_begins_a_generation_at_the_cursor)
     }
 }
 
-/* How far a batch came before the seek. */
+/* The last state of a batch before the seek. */
 enum way { CLAIMED, PUT, UPLOADING, LOADED, N_WAYS };
 
 /* Three batches on the way to the device, which gets them in order. */

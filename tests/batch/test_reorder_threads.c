@@ -32,7 +32,7 @@ static int is_bad(uint64_t epoch, uint64_t position)
     return (epoch * 31 + position * 7) % 23 == 5;
 }
 
-/* What a row of a batch says. */
+/* The id that a row of a batch must have. */
 static uint64_t id_of(uint64_t epoch, uint64_t position, uint32_t row)
 {
     return epoch * 1000000 + position * 1000 + row;
@@ -158,7 +158,7 @@ static void seek(struct consumer *k, struct pstk__cursor to)
     pstk__reorder_seek(&k->shared->w.reorder, to);
 }
 
-/* What a take has to answer, unless it is interrupted or out of time: 1 when it did. */
+/* 1: a take that was neither interrupted nor out of time gave the expected answer. */
 static int is_expected(struct consumer *k, int r, struct pstk__slot *s)
 {
     const struct naive_batch b = naive_first(&k->shared->w.partition, k->cursor);

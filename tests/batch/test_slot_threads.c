@@ -107,7 +107,7 @@ TEST(a_slot_of_cuda_goes_round_and_is_parked_while_its_stream_is_captured)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* What is in the stream by then may be late: the slot is free, and not ready. */
+/* The uses in the stream may end late: until then the slot is free, but not ready. */
 TEST(a_free_slot_of_cuda_is_not_ready_until_its_uses_are_over)
 {
     struct pools p;
@@ -155,7 +155,7 @@ struct member {
     uint32_t lane;
 };
 
-/* What becomes of a batch: by its number, so that everyone knows. */
+/* 1: the batch of this number is dropped. All threads know it by the number. */
 static int is_dropped(uint64_t seq)
 {
     return seq % 7 == 3;

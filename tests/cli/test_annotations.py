@@ -656,7 +656,7 @@ def what_voc_leaves_out_is_reported(world):
 
 @test
 def folders_of_voc_that_cannot_be_read_stop_no_pack(world):
-    """What is in them is no image of the data set, as in the lost+found of a disk that JPEGImages is."""
+    """Their contents are no images of the data set, as in the lost+found of a disk whose root is JPEGImages."""
     root = voc_of(world, "voc-closed")
     closed = [os.path.join(root, name, "lost+found") for name in ("Annotations", "JPEGImages")]
     for folder in closed:

@@ -98,7 +98,7 @@ def merge_says_where_parts_have_a_column_of_two_dtypes(world):
 
 
 def visits(files, make):
-    """How often each file is opened while make() runs; opens of one after another count as one."""
+    """Return how often each file is opened while make() runs; consecutive opens of a file count as one."""
     libc = ctypes.CDLL(None, use_errno=True)
     fd = libc.inotify_init1(os.O_NONBLOCK)
     if fd < 0:

@@ -184,7 +184,7 @@ def center_crop(image, size):
 
 
 def cropped(image, crop, size, told):
-    """What Pillow makes of it; told: where, by the command's own words."""
+    """Return the crop that Pillow makes of an image. told: the position that the command prints."""
     if crop == "center":
         return center_crop(image, size)
     if crop == "random":
@@ -653,7 +653,7 @@ def sheets_differ(world, data, originals, size):
 
 
 def sheet(world, data, size, *options):
-    """What is told of every sample, and the pixels of each, cut out of one contact sheet."""
+    """Return the text that the command prints of every sample, and the pixels of each from one contact sheet."""
     png = world.path("sheet.png")
     n = run_json("info", data)["n_samples"]
     told = run_json("show", data, "--ids", "0..%d" % (n - 1), "--plain", "-o", png, "--size", size, *options)
@@ -733,7 +733,7 @@ def bench_reports_every_key(world):
     used = {name: told["stages"][name]["cpu_ns"] for name in ("reader", "workers", "consumer")}
     assert used["workers"] > 0 and used["consumer"] == 0 and told["stages"]["consumer"]["core_wait_ns"] == 0, used
     assert told["ceilings"]["storage_bytes_per_second"] > 0
-    # What was just made is in memory, and is said to be, on the line of each that reads.
+    # New data is in memory, and the line of each ceiling that reads says so.
     expect([told["ceilings"][key] for key in ("storage_from_page_cache", "loader_from_page_cache")], [True, True])
     rate = told["reference"]["libjpeg_turbo_samples_per_second"]
     assert abs(told["reference"]["libjpeg_turbo_ratio"] * rate / told["samples_per_second"] - 1) < 1e-6, told

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock doctor` reports of a machine, and finds in a data set; and that what it advises helps.
+"""The reports of `penstock doctor` on a machine and on a data set; and that its advice helps.
 usage: test_doctor.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
 import io

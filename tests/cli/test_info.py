@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock info` and the summary of `penstock pack` report: classes, their counts, and why files
-stayed as they came. usage: test_info.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
+"""The reports of `penstock info` and the summary of `penstock pack`: classes, their counts, and why files
+are stored unchanged. usage: test_info.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
 import json
 import os

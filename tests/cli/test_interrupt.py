@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon a command ends after Ctrl-C. TAP.
+"""The time from Ctrl-C to the end of a command. TAP.
 
 usage: test_interrupt.py PENSTOCK MAKE_IMAGES
 """

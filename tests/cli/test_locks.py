@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits for the lock of an index, and where no index is written.
+"""The lock of an index: which processes wait for it; and the cases in which no index is written.
 usage: test_locks.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
 import fcntl

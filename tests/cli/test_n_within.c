@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many threads memory allows. */
+/* The number of threads that memory allows. */
 #include "cli/option/machine.h"
 
 #include <penstock/penstock.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the command leaves and prints when the machine fails, a signal comes, or a name is hostile.
+"""The files and messages of the command if the machine fails, a signal comes, or a name is hostile.
 usage: test_outputs.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 
 PENSTOCK_FAIL_CALLS is the path of fail_calls.so, which lets system calls fail (fail_calls.c); where
@@ -705,7 +705,7 @@ def bytes_that_are_no_utf8_are_escaped(world):
 
 
 def on_a_terminal(*args):
-    """What a command prints on a terminal, and its exit status."""
+    """Return the output of a command on a terminal, and its exit status."""
     main_end, child = pty.openpty()
     process = subprocess.Popen([PENSTOCK, *map(str, args)], stdout=child, stderr=child)
     os.close(child)

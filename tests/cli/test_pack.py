@@ -47,8 +47,8 @@ def jpeg_bytes(image, **options):
 
 
 def odd_jpeg(data):
-    """The same image, as no encoder writes it: of the runs between restart markers, one has its
-    last byte filled up with a zero bit, others with ones."""
+    """Return the image in a form that no encoder writes: the last byte of one run between restart markers
+    is filled up with a zero bit, and that of the others with ones."""
     wanted = opened(data).tobytes()
     for at in range(data.index(b"\xff\xda"), len(data) - 2):
         if data[at + 1] == 0xff and 0xd0 <= data[at + 2] <= 0xd7 and data[at] & 1:

@@ -45,7 +45,7 @@ def words_of(value):
 
 
 def complete_lines(*words, cwd=None):
-    """What bash offers for the last word."""
+    """Return the words that bash offers for the last word."""
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock\n'
               'printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(STUBS, "penstock.bash"), *words],
@@ -60,7 +60,7 @@ def complete(*words, cwd=None):
 
 
 def candidates(*words):
-    """What `penstock --complete` prints: [(candidate, help or "")]."""
+    """Return the output of `penstock --complete`: [(candidate, help or "")]."""
     out, err = run("--complete", *words)
     expect(err, "", words)
     return [tuple((line + "\t").split("\t")[:2]) for line in out.splitlines()]
@@ -247,7 +247,7 @@ def bash_completes_what_an_operand_is(world):
 # ---- zsh and fish -------------------------------------------------------------------------------
 
 def offered_by_fish(world, line, **kwargs):
-    """What fish offers for the last word of a line."""
+    """Return the words that fish offers for the last word of a line."""
     folder = world.path("fish")
     script = "source %s; complete -C %s" % (shlex.quote(os.path.join(STUBS, "penstock.fish")), shlex.quote(line))
     done = subprocess.run(["fish", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

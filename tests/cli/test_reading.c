@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When doctor and bench name the windowed order, on machines and data sets that are made up. */
+/* Tests on which machines and data sets, all made up, doctor and bench name the windowed order. */
 #include "cli/option/reading.h"
 #include "support/test.h"
 

@@ -23,7 +23,7 @@ COLOURS = """[...document.querySelectorAll("canvas")].map(canvas => {
             found.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
     return [canvas.id, canvas.clientWidth, canvas.clientHeight, found.size];
 })"""
-# How light the page and its text are, 0 to 255.
+# The lightness of the page and of its text, 0 to 255.
 LIGHT = """["backgroundColor", "color"].map(what => {
     const parts = getComputedStyle(document.body)[what].match(/\\d+/g).map(Number);
     return (parts[0] + parts[1] + parts[2]) / 3;

@@ -30,7 +30,7 @@ def test(function):
 
 
 class Page(html.parser.HTMLParser):
-    """What a browser would see: the text, the tags, the scripts, the tables by the id of their section."""
+    """The page as a browser reads it: its text, its tags, its scripts, and its tables by the id of their section."""
 
     def __init__(self, path):
         super().__init__()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How `penstock verify` names damage. usage: test_verify.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
+"""The words in which `penstock verify` names damage. usage: test_verify.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
 import os
 import random

@@ -389,7 +389,7 @@ TEST(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones)
     fixture_close(&f);
 }
 
-/* What may be killed. */
+/* The operations that may be killed. */
 enum change { ADD, REPLACE, REMOVE, N_CHANGES };
 
 #define OLD 1.0 /* each value of column w, before a change and ... */

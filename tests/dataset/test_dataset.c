@@ -118,7 +118,7 @@ struct maker {
     uint32_t n_gaps;
 };
 
-/* What follows the field that ends at `end` and has so many bytes is a gap. */
+/* Add the gap after the field of `size` bytes that ends at `end`. */
 static void add_gap(struct maker *k, const uint8_t *end, uint64_t size)
 {
     const uint64_t from = (uint64_t)(end - k->bytes);
@@ -605,7 +605,7 @@ TEST(opening_a_path_that_is_no_data_set_says_what_it_is)
     unmake(&k);
 }
 
-/* What pstk_dataset_check reported. */
+/* The reports of pstk_dataset_check. */
 struct reports {
     int n;
     int stops; /* 1: the first one ends the check */

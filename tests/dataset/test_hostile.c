@@ -26,7 +26,7 @@
 
 /* ---- a data set of one record ---------------------------------------------------------------- */
 
-/* What its one field says of itself. */
+/* The claims of the record's one field. */
 struct trap {
     struct pstk_field field;
     struct pstk__field_view view; /* data, sizes, encoding, width, height, codec; CRCs follow, and

@@ -4,7 +4,7 @@
 #include "support/fixture.h"
 #include "support/merging.h"
 
-/* What verify told, in order. */
+/* The findings of verify, in order. */
 struct told {
     int n;
     int stop_at; /* 0: never */
@@ -462,7 +462,7 @@ static void read_slowly(size_t size)
             atomic_store(&disk.is_late, 1);
 }
 
-/* How long verify went without asking whether to stop. */
+/* The longest time in which verify did not ask whether to stop. */
 struct asking {
     uint64_t longest, stop_at; /* ns; stop_at: of the clock, 0: never */
 };
@@ -579,7 +579,7 @@ static int sweep_with(const char *path, uint32_t n_threads, int kind, int native
         if (!fired)
             break;
     }
-    /* What each thread has of its own, fewer threads have less of. */
+    /* Each thread has resources of its own, so fewer threads need less of them. */
     const int is_shared = n_threads > 1 && (kind == FAULT_MEMORY || kind == FAULT_THREAD);
     return ok && n > 0 && (n_advised > 0) == is_shared;
 }

@@ -61,7 +61,7 @@ static int has_the_consumers_members(const struct pstk__device_ops *o)
            o->read && o->stream_open && o->stream_close && o->stream_spin;
 }
 
-/* How many of the uploader's members there are. */
+/* Return the number of the uploader's members that are set. */
 static int n_uploaders_members(const struct pstk__device_ops *o)
 {
     return !!o->pin + !!o->unpin + !!o->memory + !!o->ready + !!o->load + !!o->finish + !!o->drain +

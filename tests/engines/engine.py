@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of launchers share: they run epoch.py, and compare what its processes saw with one process."""
+"""The parts that the tests of launchers share: they run epoch.py, and compare what its processes saw with one process."""
 import functools
 import json
 import os
@@ -33,7 +33,7 @@ def run(command, env=None, timeout=300, **keywords):
 
 @functools.lru_cache(None)
 def alone(kind=""):
-    """What one process sees."""
+    """Return what one process sees."""
     with tempfile.TemporaryDirectory() as out:
         one = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
         run([sys.executable, EPOCH, sets.scalars(), out, kind], {**environment(), **(one if kind else {})})

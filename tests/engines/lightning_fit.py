@@ -46,7 +46,7 @@ class Model(lightning.LightningModule):
 
 
 class Notes(lightning.Callback):
-    """What this process sees."""
+    """A record of what this process sees."""
 
     def __init__(self):
         self.seen = {"ids": [], "losses": [], "val": []}

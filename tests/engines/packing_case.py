@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of packing on engines share: the data set that must come, and a driver that is killed."""
+"""The parts that the tests of packing on engines share: the right data set, and a driver that is killed."""
 import os
 import pathlib
 import signal

@@ -28,7 +28,7 @@ def write(path, n):
 
 
 def network():
-    """The same weights on each call."""
+    """Return a network, with the same weights on each call."""
     made = torch.nn.Linear(WIDTH, 1)
     with torch.no_grad():
         made.weight.copy_(torch.arange(WIDTH) / 8)

@@ -47,7 +47,7 @@ class Epoch(EngineCase):
 
 class Command(EngineCase):
     def each(self, world, *words):
-        """What each of the processes of the command printed, as JSON, by rank."""
+        """Return the JSON that each of the command's processes printed, by rank."""
         into = 'exec "$@" > "$0/$OMPI_COMM_WORLD_RANK.json"'  # mpirun mixes lines that are long
         run([*MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(world), "sh", "-c", into, self.out,
              os.environ["PENSTOCK_COMMAND"], *words, "--json"])

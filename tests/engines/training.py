@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of training loops share: they run a program on processes, and compare it with plain.py."""
+"""The parts that the tests of training loops share: they run a program on processes, and compare it with plain.py."""
 import json
 import pathlib
 import re

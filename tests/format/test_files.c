@@ -70,7 +70,7 @@ int __wrap_open(const char *path, int flags, ...)
     return __real_open(path, flags, 0600);
 }
 
-/* What the three are called with 64-bit file offsets asked for (_FILE_OFFSET_BITS), as meson does.
+/* The names of the three functions with 64-bit file offsets (_FILE_OFFSET_BITS), which meson sets.
  */
 int __wrap_fcntl64(int fd, int command, ...) __attribute__((alias("__wrap_fcntl")));
 int __wrap_open64(const char *path, int flags, ...) __attribute__((alias("__wrap_open")));

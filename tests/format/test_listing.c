@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files a path names: one, those of a folder, those of a pattern. */
+/* The files that a path names: one, the files of a folder, the files of a pattern. */
 #include "format/listing.h"
 
 #include "support/fixture.h"
@@ -28,7 +28,7 @@ static void make_files(void)
     touch("b/1.tar", "2");
 }
 
-/* What names() and probe() look for. */
+/* The names that names() and probe() look for. */
 static const char *wanted = ".tar";
 
 /* The names that a path lists, joined by spaces; or "!" and the code. */

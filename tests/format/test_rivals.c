@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What finding the format of a directory of many files reads. */
+/* The reads with which the format of a directory of many files is found. */
 #include "format/rivals.h"
 
 #include "support/fixture.h"

@@ -41,7 +41,7 @@ static int leads_out(const char *path)
     return path[0] == '/' || strstr(text, "/../") != NULL;
 }
 
-/* What was written is read, and refused where it leads out of the folder. */
+/* Values are read as they were written, and refused if the path leads out of the folder. */
 static void check_name(const char *name)
 {
     uint8_t bytes[PSTK__VALUES_MAX];

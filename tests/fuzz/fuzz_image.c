@@ -127,8 +127,8 @@ static int decode_both(struct decoders *d, const uint8_t *data, size_t size,
     return r;
 }
 
-/* What packing asks of a JPEG must be what decoding it gives. r: of its decoder; of_guess: of that
- * of damaged files. */
+/* Check that the facts that packing finds in a JPEG are those of decoding it. r: result of its
+ * decoder; of_guess: result of the decoder of damaged files. */
 static void check_checks(const uint8_t *data, size_t size, int r, int of_guess)
 {
     uint32_t damaged = 2, width, height;

@@ -104,7 +104,7 @@ def sources():
 
 
 def place(r, data):
-    """Where to damage: mostly in a scan, often near the pieces of 64 KiB that Pillow reads, or near the end."""
+    """Choose the place of the damage: mostly in a scan, often near the pieces of 64 KiB that Pillow reads, or near the end."""
     scan = data.find(b"\xff\xda")
     kind = r.randrange(10)
     if kind == 0:

@@ -31,7 +31,7 @@ except ImportError:
 
 warnings.simplefilter("ignore")
 
-# What is damaged by our rule though Pillow reads it: messages of libjpeg and libpng.
+# Messages of libjpeg and libpng for files that Pillow reads, but that are damaged by our rule.
 STRICTER = ("Corrupt JPEG data: premature end", "Corrupt JPEG data: bad", "Corrupt JPEG data: found",
             "Inconsistent progression", "CRC error", "16-bit gray")
 
@@ -118,7 +118,7 @@ def jpegs():
 
 
 def scan_ends(file):
-    """Where the data of each scan of a JPEG end."""
+    """Return the offsets at which the data of each scan of a JPEG ends."""
     at = 2
     while file[at + 1] != 0xd9:
         is_scan = file[at + 1] == 0xda

@@ -120,7 +120,7 @@ static uint64_t mean_read(void)
     return most(1, asked.source.bytes / asked.source.n_samples);
 }
 
-/* What goes with so many slots; 1: it fits. */
+/* Compute the budget with so many slots. 1: it fits. */
 static int naive_with(struct pstk__budget *b, uint32_t n_slots)
 {
     const struct pstk_settings *s = &asked.s;
@@ -596,7 +596,7 @@ static int opens_with(uint32_t lowered)
     return r == 0;
 }
 
-/* What the refusals of a sweep advised to lower. */
+/* The settings that the refusals of a sweep advise to lower. */
 static struct {
     uint32_t alone, together; /* settings, sets */
     uint32_t n_raise;         /* nothing but more memory */

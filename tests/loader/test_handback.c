@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a reader waits for what others hand back: when workers notify it, when it may wait, and that
- * no hand-back is missed. One that is missed hangs the test. */
+/* A reader's wait for slots that others hand back: when workers notify it, when it may wait, and
+ * that it misses none. If it misses one, the test hangs. */
 #include "loader/handback.h"
 #include "support/test.h"
 

@@ -34,7 +34,7 @@ static int with_failure(uint64_t nth, cudaError_t code, int *ok)
     oracle_close(&o);
     cudaStreamDestroy(stream);
     cuda_fake_stats(&stats);
-    /* Where the driver does not take the context at close, nothing of it can be given back. */
+    /* If the driver does not take the context at close, nothing in it can be freed. */
     const int locked_out =
         r >= 0 && cuda_fake_calls("cuCtxPushCurrent") > cuda_fake_calls("cuCtxPopCurrent");
     if (cuda_fake_close() != 0 && !locked_out)

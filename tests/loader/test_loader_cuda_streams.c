@@ -237,7 +237,7 @@ TEST(a_batch_may_be_used_on_many_streams)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* What a finalizer does: give back, from a thread that never chose a device. */
+/* Give a batch back as a finalizer does, from a thread that never chose a device. */
 static void *give_back(void *batch)
 {
     struct pstk_batch *b = batch;
@@ -387,7 +387,7 @@ static int prefetch(pstk_current_stream_fn current)
         cudaStreamWaitEvent(main_stream, taken, 0);
         steps[i] = seen_open(b);
         ok = pstk_share_open(&share, &b, side, NULL) == 0 && ok;
-        /* Where they race it is by name only: TSan would find a race that is meant. */
+        /* A step that would race reads nothing: TSan would report a race that is intended. */
         ok = seen_queue(steps[i], current ? seen_run : read_nothing, main_stream) == cudaSuccess &&
              ok;
         current_stream = main_stream;
@@ -662,7 +662,7 @@ TEST(a_later_release_records_what_was_parked)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* What is before the capture in the stream may still use the memory, and nobody may wait for it. */
+/* Work before the capture in the stream may still use the memory, and nobody may wait for it. */
 TEST(a_slot_parked_when_all_is_closed_keeps_its_memory)
 {
     for (int closed_first = 0; closed_first < 2; closed_first++) {

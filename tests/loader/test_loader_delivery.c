@@ -19,7 +19,7 @@
 static char path[4200];
 static uint32_t reader_kind; /* PSTK_READER_AUTO, or threads under TSan */
 
-/* Which samples are bad: all but `good`, or, without one, every `step`th. */
+/* The bad samples: all except `good`, or, without one, every `step`th. */
 struct rule {
     uint64_t step;
     uint64_t good; /* PSTK_NONE: none */
@@ -41,7 +41,7 @@ static int refuse(void *user, const struct pstk_sample *sample, void *row, uint6
     return rule->step && id % rule->step == 2 ? PSTK_EBADMSG : 0;
 }
 
-/* What the callback was called with. */
+/* The arguments of the callback. */
 struct seen {
     pthread_t thread;
     int elsewhere; /* calls on another thread */
@@ -124,7 +124,7 @@ TEST(rows_that_were_read_ahead_and_not_delivered_are_neither_counted_nor_reporte
         CHECK_EQ(stats_of(loader).n_replacements, 2 * i);
         CHECK_EQ(seen.n, 2 * i);
     }
-    /* What was read ahead is dropped; what is delivered again counts again. */
+    /* Batches that were read ahead are dropped; batches that are delivered again count again. */
     const uint64_t n_before = stats_of(loader).stage_workers.n_items;
     CHECK_EQ(pstk_seek(loader, 0, 100, NULL), 0);
     CHECK_EQ(pstk_seek(loader, 0, 0, NULL), 0);

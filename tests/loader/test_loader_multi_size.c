@@ -46,7 +46,7 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
     s->seed = 5;
 }
 
-/* The same settings with one list for all batches. */
+/* Leave in the settings one list for all batches. */
 static void leave(struct setup *setup, uint32_t v)
 {
     struct pstk_output *o = &setup->outputs[1];
@@ -56,7 +56,7 @@ static void leave(struct setup *setup, uint32_t v)
     o->image.n_ops = setup->lists[v].n_ops;
 }
 
-/* What a program sees of a batch. */
+/* A copy of the parts of a batch that a program sees. */
 struct copy {
     uint8_t image[BATCH * 33 * 7 * 3 * 4];
     uint8_t boxes[4096];
@@ -188,7 +188,7 @@ TEST(a_device_gives_them_their_shapes)
     CHECK_EQ(seen, 7);
 }
 
-/* What an epoch on a device was: also batches that were copied ahead. */
+/* The traffic of an epoch on a device, including batches that were copied ahead. */
 struct traffic {
     uint64_t images, bytes; /* delivered, as workers write them; copied */
     uint64_t n;             /* batches copied */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same JPEGs stored as they came and stored as planes: a loader gives the same bytes. */
+/* A loader gives the same bytes for JPEGs stored unchanged and stored as planes. */
 #include "support/jpeg_writer.h"
 #include "support/sample_set.h"
 #include "support/test.h"

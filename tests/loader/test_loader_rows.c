@@ -37,7 +37,7 @@ static void setup_init(struct setup *setup, uint32_t dtype)
     s->seed = 5;
 }
 
-/* What a program sees of a batch. */
+/* A copy of the parts of a batch that a program sees. */
 struct copy {
     uint8_t data[4][MOST * SIDE * SIDE * 3 * 4];
     int64_t offsets[2][MOST + 1];
@@ -448,7 +448,7 @@ TEST(wrong_schedules_are_refused_by_name)
     pstk_close(&loader);
 }
 
-/* The same size drops nothing; another one ends a wait's patience, not the cursor. */
+/* An unchanged size drops nothing; a new one ends a wait, but does not move the cursor. */
 TEST(the_same_size_costs_nothing)
 {
     struct setup setup;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the threads meet: windows between them that luck would hardly hit, opened wide. */
+/* Races between the threads of a pipeline: their windows, rarely hit by chance, are made long. */
 #include "base/eventcount.h"
 #include "support/sample_set.h"
 #include "loader/pipeline.h"

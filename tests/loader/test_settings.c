@@ -112,7 +112,7 @@ TEST(a_rank_is_below_its_world)
     CHECK(!strcmp(err.message, "local_rank: value is 2; must be below local_world, which is 2"));
 }
 
-/* What atoi("") gives must not make every process read all samples. */
+/* The result of atoi("") must not make every process read all samples. */
 TEST(a_world_of_no_processes_is_refused)
 {
     struct pstk_settings to;

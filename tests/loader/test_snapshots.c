@@ -7,8 +7,7 @@
 
 #define SECOND 1000000000ull
 
-/* What the test's loader does: one batch in each second, and a wait as long as the second's number.
- */
+/* The test's loader: one batch in each second, and a wait as long as the second's number. */
 struct fake {
     uint64_t n_batches;
     struct pstk__counted wait;

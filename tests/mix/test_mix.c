@@ -286,7 +286,7 @@ static void put(uint8_t *to, float value, uint32_t dtype)
         memcpy(to, &half, sizeof half);
 }
 
-/* What becomes of element (row, c, y, x), from a copy of all. */
+/* Compute element (row, c, y, x) from a copy of all images. */
 static float naive_element(const struct pstk__mix_images *images, const uint8_t *before,
                            const struct pstk_mixed_row *rows, uint32_t i, uint64_t e)
 {

@@ -136,7 +136,7 @@ TEST(a_fixed_center_is_rounded_and_parts_without_area_are_allowed)
 #define CANARY 0xa5u
 #define MOST (N_ROWS * HEIGHT * WIDTH * 12)
 
-/* Where an element lies in rows of planes, or in rows whose only plane has wide pixels. */
+/* Return the index of an element in rows of planes, or in rows whose only plane has wide pixels. */
 static size_t at(const struct pstk__mosaic_pixels *pixels, uint32_t row, uint32_t plane, uint32_t y,
                  uint32_t x)
 {

@@ -25,7 +25,7 @@ static struct pstk_stats busy_worker(void)
     };
 }
 
-/* The same second, of a loader whose reader waits for storage for all of it. */
+/* The stats of the same second, for a loader whose reader waits for storage all the time. */
 static struct pstk_stats slow_storage(void)
 {
     struct pstk_stats s = busy_worker();

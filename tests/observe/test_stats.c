@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What limits, from the shares of time of made-up stages. */
+/* The limiting stage, from made-up shares of time of the stages. */
 #include "observe/stats.h"
 #include "support/test.h"
 

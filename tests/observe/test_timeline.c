@@ -95,7 +95,7 @@ TEST(a_reader_of_a_ring_being_written_gets_whole_events)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What a trace has of each batch. */
+/* The events of each batch in a trace. */
 struct found {
     uint32_t n[N_KINDS][MAX_BATCHES];    /* events */
     uint32_t rows[N_KINDS][MAX_BATCHES]; /* of them together */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a profiler sees. Argument: the path of tests/support/nvtx_tool.c's library, which stands for
- * one. */
+/* The events that a profiler gets. Argument: the path of tests/support/nvtx_tool.c's library, which
+ * takes a profiler's place. */
 #include "support/cuda_consumer.h"
 
 #include <dlfcn.h>

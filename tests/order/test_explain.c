@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is computed of ranks and blocks, beside what the order itself does when it is run through.
- */
+/* Facts computed about ranks and blocks, compared with a run through the whole order. */
 #include "order/explain.h"
 #include "support/test.h"
 

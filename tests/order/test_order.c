@@ -34,7 +34,7 @@ TEST(full_is_a_bijection_for_every_small_n)
         CHECK(is_bijection(seen, n, n * 7, n % 5));
 }
 
-/* Where others lose a sample: n - 1, the largest id, needs one bit more than n - 2. */
+/* Here a faulty order loses a sample: n - 1, the largest id, needs one bit more than n - 2. */
 TEST(full_is_a_bijection_around_powers_of_two)
 {
     uint8_t *seen = malloc((1 << 20) + 2);

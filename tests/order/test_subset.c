@@ -142,7 +142,7 @@ TEST(digests_differ_where_subsets_do)
     CHECK_EQ(one.digest[1], digests[8][1]);
 }
 
-/* What may never change: a run that goes on has the subset that it had. */
+/* The members may never change: a run that is continued has the same subset. */
 TEST(a_fraction_has_the_members_that_it_always_had)
 {
     CHECK(fraction(&one, 20, 1, 0, 400000000));

@@ -118,7 +118,7 @@ static void init(uint64_t n, uint32_t ways, uint32_t block, uint32_t window, uin
     pstk__windowed_init(&windowed, &interleave, 1234, epoch);
 }
 
-/* Where the first sample of a whole window goes in it; blocks of one sample, windows of 16. */
+/* Return the place of a whole window's first sample in it; blocks of one sample, windows of 16. */
 static uint64_t mixed_first(uint32_t way, uint64_t window)
 {
     struct pstk__interleave_location location;

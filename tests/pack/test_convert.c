@@ -49,7 +49,7 @@ static int convert(const struct bytes *in, const struct pstk_convert *how, struc
     return r;
 }
 
-/* What libjpeg, told as Pillow tells it, makes of pixels. */
+/* Encode pixels with libjpeg, with the settings that Pillow gives it. */
 static struct bytes encode_plainly(const uint8_t *rgb, uint32_t width, uint32_t height, int quality)
 {
     struct jpeg_compress_struct c;

@@ -8,7 +8,7 @@
 
 #define N_RECORDS 300
 
-/* What is the same in all parts of these tests. */
+/* Set the settings that all parts of these tests share. */
 static void part_settings(struct pstk_writer_settings *s, const char *path, uint32_t i, uint32_t n)
 {
     fixture_settings(s, path);
@@ -615,7 +615,7 @@ TEST(any_call_may_fail)
     fixture_close(&f);
 }
 
-/* What on_progress saw, and when it stops. */
+/* The progress that on_progress saw, and the point at which it stops. */
 struct watch {
     int n_calls, stop_at; /* calls; -1: never */
     uint64_t n_done, n_total;

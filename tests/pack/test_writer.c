@@ -368,7 +368,7 @@ TEST(leftovers_are_removed_and_nothing_else)
     CHECK_EQ(fixture_count(s.path), 2 + FIXTURE_COLUMNS);
     CHECK_EQ(fixture_verify(s.path), 0);
 
-    /* What no journal lists is a user's, whatever its name. */
+    /* A file that no journal lists belongs to the user, whatever its name. */
     const char *users[] = {"shard-000000.pstk", "txt-00000000.zdict", ".tmp-notes"};
     for (size_t i = 0; i < 3; i++) {
         s.path = fixture_path(&f, "u");
@@ -506,7 +506,7 @@ static int get_stats(const char *path, uint32_t field, struct pstk_field_stats *
     return r;
 }
 
-/* What a writer reported of kept images. */
+/* The reports of a writer about kept images. */
 struct reported {
     uint64_t n, n_wrong; /* wrong: of a field, or at a place, where there is none */
     uint64_t last;       /* sample id */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make` prints by way of scripts/build: a few calm lines, and of a failure its own output."""
+"""The output of `make` through scripts/build: a few calm lines, and after a failure the output of the failed command."""
 from __future__ import annotations
 
 import os

@@ -114,7 +114,7 @@ class DebTest(unittest.TestCase):
         self.assertLessEqual(without, {"libbz2-1.0"}, depends)  # Debian's shlibs of it names no version
 
     def test_is_said(self) -> None:
-        """What scripts/deb prints is the package's size and what it needs."""
+        """scripts/deb prints the package's size and its dependencies."""
         self.assertIn(f"{self.package.stat().st_size / 1e6:.1f} MB", self.made[0])
         self.assertEqual(self.made[1].split("needs")[1].strip(), self.field("Depends"))
 

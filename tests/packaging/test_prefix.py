@@ -140,7 +140,7 @@ class PrefixTest(unittest.TestCase):
         self.check(self.folder / "build/count", self.libdir)
 
     def test_cmake_static(self) -> None:
-        """Where only the static library is installed, the same target is that one."""
+        """If only the static library is installed, the same target names it."""
         prefix, _ = self.static_prefix()
         self.cmake(prefix)
         run("cmake", "--build", self.folder / "build")

@@ -127,7 +127,7 @@ static const struct pstk__affine *line_of(uint32_t dtype)
     return NULL;
 }
 
-/* Where a resize writes: rows and planes with some elements between, and before and behind all. */
+/* The memory for a resize: rows and planes with some elements between, before and after them. */
 struct target {
     struct pstk__finish finish;
     uint32_t height, size; /* rows, bytes of an element */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a loader's path do alone, with and without a device of the fake. */
+/* The speed of each part of a loader's path alone, with and without a device of the fake. */
 #include "support/cuda_fake/cuda_fake.h"
 #include "support/sample_set.h"
 #include "support/test.h"
@@ -58,7 +58,7 @@ TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* What the control group leaves, in bytes; 0: there is none. */
+/* The bytes that the control group has left; 0: there is no group. */
 static uint64_t group_left;
 
 void __real_pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left);

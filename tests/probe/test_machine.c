@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of this machine, and of devices of the fake. */
+/* The description of this machine, and of devices of the fake. */
 #include "support/cuda_fake/cuda_fake.h"
 #include "support/test.h"
 

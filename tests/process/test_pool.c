@@ -25,7 +25,7 @@ static int answer(int result, const char *text)
     return send(PSTK_PROCESS_SOCKET, &a, size, 0) == (ssize_t)size;
 }
 
-/* What a sample asks for, by its first byte. */
+/* Act as a sample asks by its first byte. */
 static void behave(const uint8_t *data)
 {
     if (data[0] == 1)

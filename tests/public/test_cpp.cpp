@@ -146,7 +146,7 @@ TEST(interrupt_is_an_error_too)
     loader.interrupt();
     int code = 0;
     try {
-        // What is ready comes without a wait; who does no work must wait sooner or later.
+        // A batch that is ready comes without a wait; a consumer that does no work waits at last.
         for (int i = 0; i < 1000000; i++)
             loader.next();
     } catch (const penstock::Error &error) {

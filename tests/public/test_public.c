@@ -709,8 +709,7 @@ TEST(interrupt_ends_the_next_wait)
     pstk_interrupt(loader);
     struct pstk_batch *batch = NULL;
     int result = 0;
-    /* What is ready comes without a wait; a consumer that does no work must wait sooner or later.
-     */
+    /* A batch that is ready comes without a wait; a consumer that does no work waits at last. */
     for (int i = 0; i < 1000000 && result >= 0; i++) {
         result = pstk_next(loader, &batch, NULL, -1, &err);
         pstk_release(&batch, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of writing and packing share: a folder of their own, and small pictures."""
+"""The parts that the tests of writing and packing share: a folder of their own, and small pictures."""
 
 import importlib
 import io

@@ -14,7 +14,7 @@ def make(n, folder, n_classes=4):
 
 
 def pack(folder, path):
-    """The same as a data set: fields jpg, cls, key."""
+    """Pack the images of the folder as a data set with the fields jpg, cls and key."""
     program = os.environ.get("PENSTOCK_COMMAND")
     if not program:
         raise unittest.SkipTest("PENSTOCK_COMMAND names no program")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no writer writes: a stored value is changed so that its CRC-32C stays what it was, or an index with right checksums
+"""Data sets that no writer writes: a stored value is changed so that its CRC-32C stays what it was, or an index with right checksums
 names bytes that its data set does not have."""
 import pathlib
 

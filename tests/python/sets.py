@@ -51,7 +51,7 @@ def torch_or_skip():
 
 
 def patiently(function, wrong):
-    """What it returns once it no longer raises `wrong`; the last try may raise it."""
+    """Return the function's result once it no longer raises `wrong`; the last try may raise it."""
     for _ in range(500):
         try:
             return function()

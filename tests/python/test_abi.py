@@ -30,7 +30,7 @@ def c_name(cls):
 
 
 def structs():
-    """Those of the package, and its unions: {name in C: class}."""
+    """Return the structures of the package, with its unions: {name in C: class}."""
     return {c_name(cls): cls for cls in vars(_c).values()
             if isinstance(cls, type) and issubclass(cls, AGGREGATES) and cls not in AGGREGATES}
 
@@ -40,7 +40,7 @@ def c_type(name):
 
 
 def macros():
-    """Those of the headers that are integers and fit an int."""
+    """Return the macros of the headers that are integers and fit an int."""
     return {name for file in HEADERS for name in re.findall(r"^#define (PSTK_\w+)[ \\\n]+(?:\d+\b|\(PSTK_)", header(file), re.M)}
 
 
@@ -50,7 +50,7 @@ def constants():
 
 
 def ask(lines):
-    """What a C program prints: {name: number}."""
+    """Return the numbers that a C program prints: {name: number}."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "ask.c"), os.path.join(folder, "ask")
         with open(source, "w", encoding="utf-8") as file:

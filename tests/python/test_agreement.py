@@ -17,7 +17,7 @@ from test_tar_fields import archive
 
 WORLD = 3
 
-# What each process runs. Every case is opened by all, in order.
+# The program of each process. All of them open every case, in order.
 PROGRAM = """
 import datetime, os, sys, warnings
 import torch.distributed as group

@@ -195,7 +195,7 @@ class Right(Files):
 
 
 class Archives(Files):
-    """What ZIP allows, and numpy.savez may write."""
+    """Archives that ZIP allows, and that numpy.savez may write."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch is to Python and to what moves, collates and compiles batches. The protocols of Python need no
+"""A batch in Python, and in functions that move, collate and compile batches. The protocols of Python need no
 other package; the rest is skipped where its package is not installed."""
 import collections
 import copy
@@ -40,7 +40,7 @@ class Protocols(unittest.TestCase):
             self.assertIs(found[name], tensor)
 
     def assert_still(self, found, **more):
-        """The same of a batch, which is from where it was."""
+        """Check the same of a batch that stays on its device."""
         self.assert_same(found, penstock.Batch, **more)
         self.assertEqual(found.sample_ids, list(range(10)))
 
@@ -154,7 +154,7 @@ class Protocols(unittest.TestCase):
 
 
 class Frameworks(unittest.TestCase):
-    """What takes batches apart and puts them together keeps every tensor, under its name, in its order."""
+    """Functions that take batches apart and put them together keep every tensor, under its name, in its order."""
 
     def setUp(self):
         self.torch = sets.torch_or_skip()
@@ -221,7 +221,7 @@ class Frameworks(unittest.TestCase):
             moved = move_data_to_device(batch, self.meta)
             self.assert_moved(moved, type(batch))
             self.assertEqual(moved.sample_ids, batch.sample_ids)
-            # What Lightning does with what has no to(): parts of other types.
+            # Lightning's treatment of an object without to(): it moves the parts of other types.
             self.assert_moved(apply_to_collection(batch, (self.torch.Tensor, penstock.Ragged),
                                                   lambda t: t.to("meta")), type(batch))
             self.assertEqual(move_data_to_device([batch], self.meta)[0].epoch, batch.epoch)

@@ -365,7 +365,7 @@ class Example(unittest.TestCase):
         self.assertAlmostEqual(found[3_000_000], (3_000_000 - weights) // row, delta=1)
 
 
-# What each process runs. Every case is done by all, in order.
+# The program of each process. All of them run every case, in order.
 PROGRAM = """
 import datetime, sys
 import torch.distributed as group

@@ -22,7 +22,7 @@ TOLERANCE = 2e-3  # pixels, of sides up to 60: some steps of float32 apart, more
 
 
 def _moved(functional, boxes, op):
-    """What an operation does to boxes: torchvision's function for the operation on images."""
+    """Move boxes by torchvision's function for an operation on images."""
     name, args = op.name, op.arguments
     mode = optional("torchvision.transforms").InterpolationMode.NEAREST
     if name == "resize":
@@ -53,7 +53,7 @@ def _moved(functional, boxes, op):
 
 
 def _affine(boxes, matrix):
-    """The same by NumPy: torchvision's function takes no matrix."""
+    """Move boxes by a matrix with NumPy, because torchvision's function takes none."""
     torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
     inverse = np.linalg.inv(np.array([*matrix, 0, 0, 1]).reshape(3, 3))
     out = []

@@ -73,7 +73,7 @@ def order_of(epoch, **keywords):
 
 
 def steps_of(batches, world, last):
-    """What each rank gets in each step."""
+    """Return the batches that each rank gets in each step."""
     steps = [batches[at:at + world] for at in range(0, len(batches), world)]
     if last == "drop" and len(steps[-1]) < world and len(steps) > 1:
         steps.pop()

@@ -67,7 +67,7 @@ def compiled():
 
 
 def shifted(pixels, random, add=0):
-    """What `shift` does."""
+    """Return the result that `shift` must have."""
     some = numpy.array(random, "<u8").view("u1")
     flat = pixels.reshape(-1)
     return (flat + some[numpy.arange(flat.size) % 16] + add).astype("uint8").reshape(pixels.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tasks of an engine and its driver do, in this process: one attempt at each task makes the data set, nothing
+"""The tasks of an engine and its driver, in this process: one attempt at each task makes the data set, nothing
 else stays, and a folder that they do not share is refused by name. tests/engines runs the engines themselves."""
 import dataclasses
 import os

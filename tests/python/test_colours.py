@@ -110,7 +110,7 @@ def naive(ops, channels, by_pil, **key):
 
 
 def normalised(pixels, mean, std):
-    """What Normalize makes of bytes, each step in float32."""
+    """Return the result of Normalize for bytes, with each step in float32."""
     return (pixels.astype("f4") / numpy.float32(255) - numpy.float32(mean)) / numpy.float32(std)
 
 

@@ -97,7 +97,7 @@ PSTK_API const char *pstk_text(struct pstk_later **out, struct foreign **other, 
 #endif
 """
 
-# What is refused: (text, what is said of it).
+# Declarations that are refused: (text, part of the message).
 REFUSED = (
     ("struct pstk_a { uint32_t bits : 3; };", "':'"),
     ("struct pstk_a { uint32_t a; } __attribute__((packed));", "'__attribute__'"),
@@ -138,7 +138,7 @@ REFUSED = (
     ("#define PSTK_SHARES ((const float[3]){0.25f, 1.5f})", "has 2 numbers, not 3"),
     ("#define PSTK_LIST(X) X(1)\nenum pstk_a { PSTK_LIST };", "PSTK_LIST without arguments"),
 )
-# What is refused when the Python module is written: it names no line.
+# Declarations that are refused when the Python module is written; the message names no line.
 REFUSED_NAMES = (
     ("struct other { int i; };", "other: "),
     ("struct pstk_b;\nstruct pstk_a { struct pstk_b b; };", "struct pstk_b: it is opaque"),
@@ -172,7 +172,7 @@ def enums_of_headers():
 
 
 def compiled(source, *arguments):
-    """What a C program prints."""
+    """Return the output of a C program."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "ask.c")
         pathlib.Path(path).write_text(source)

@@ -125,7 +125,7 @@ class Page(unittest.TestCase):
 
     @classmethod
     def programs(cls):
-        """What a page calls `python` and `penstock`, on the PATH of its shell."""
+        """Make the programs that pages call `python` and `penstock`, on the PATH of their shell."""
         folder = cls.folder / "bin"
         folder.mkdir()
         for name, module in (("python", ""), ("python3", ""), ("torchrun", "-m torch.distributed.run")):

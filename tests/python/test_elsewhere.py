@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package advises to whoever asks for an operation that it lacks is true: the code in each advice is
+"""The advice for operations that the package lacks is true: the code in each advice is
 run on batches of equal images, as the loader gives them."""
 import functools
 import os
@@ -19,7 +19,7 @@ except ImportError:
     raise unittest.SkipTest("torchvision is not installed") from None
 
 N, SIDE = 64, 32
-# How each operation is made here; those not named need no arguments.
+# The arguments of each operation here; an operation that is not listed needs none.
 ARGUMENTS = {
     "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
 }
@@ -52,7 +52,7 @@ def batch(dtype="uint8"):
 
 
 def code_of(name):
-    """What the advice writes of the operation `t`."""
+    """Return the code that the advice writes for an operation."""
     return [code for code in re.findall("`([^`]*)`", ADVICE[name]) if "t(" in code]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library says becomes exceptions: the message unchanged, the place in attributes."""
+"""The library's errors become exceptions, with the message unchanged and the position in attributes."""
 import contextlib
 import copy
 import gc
@@ -590,7 +590,7 @@ class Words(unittest.TestCase):
                 penstock.Loader(sets.small(), batch_size=2, framework="dlpack", outputs=outputs)
             self.assertTrue(str(raised.exception).startswith(part), raised.exception)
             self.assertNotIn("(output '", str(raised.exception))
-        # What is quoted, or part of a name, is as it was.
+        # A quoted word, or a part of a name, is not replaced.
         said = descriptions.in_python("outputs[0].dtype: 'u8' of /i64/f32.x and my-u8 is u8, i8.", {"é": image})
         self.assertEqual(said, "outputs['é']: dtype: 'u8' of /i64/f32.x and my-u8 is uint8, int8.")
         self.assertEqual(descriptions.in_python("batch_size: u8", {}), "batch_size: u8")
@@ -803,7 +803,7 @@ class PassedOver(unittest.TestCase):
     """A loader without rank where several processes run."""
 
     def warned(self, open_too=False, **env):
-        """What is warned of in this environment, by the loader or without one."""
+        """Return the warnings in this environment, with a loader or without one."""
         with mock.patch.dict(sys.modules, {"torch.distributed": None}), \
                 mock.patch.dict(os.environ, env, clear=True):
             if not open_too:

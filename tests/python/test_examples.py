@@ -65,7 +65,7 @@ class Case(unittest.TestCase):
         process.communicate()
 
     def run_to_end(self, *command):
-        """What it printed."""
+        """Run the command to its end, and return its output."""
         process = self.start(*command)
         out, err = process.communicate(timeout=240)
         self.assertEqual(process.returncode, 0, out + err)
@@ -82,7 +82,7 @@ class Classifier(Case):
         need("torch")
         super().setUp()
 
-    # What is watched does without torchvision, whose import takes as long as that of torch.
+    # The watched program runs without torchvision, whose import takes as long as that of torch.
     environment = {"WATCH_HIDES": "torchvision"}
     program = os.path.join(EXAMPLES, "train_classifier.py")
     options = ["--model", "small", "--device", "cpu", *SMALL]

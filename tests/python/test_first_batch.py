@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader decides, and says, when it opens and at its first batch: whose tensors, and which samples never come."""
+"""A loader's decisions and warnings when it opens and at its first batch: the kind of its tensors, samples that never come."""
 import unittest
 import warnings
 

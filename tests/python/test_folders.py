@@ -56,7 +56,7 @@ class FolderTest(Case):
         return data, said.getvalue()
 
     def command(self, *arguments, status=0, **more):
-        """What the command prints on stderr."""
+        """Return the output of the command on stderr."""
         done = subprocess.run([COMMAND, "pack", *arguments], text=True, check=False, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, **more)
         self.assertEqual(done.returncode, status, done.stderr)

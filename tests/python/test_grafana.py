@@ -71,7 +71,7 @@ def lost(given, kept, at):
 
 
 def faults(board):
-    """What Grafana's schema has against a dashboard: a list of sentences."""
+    """Return the faults of a dashboard by Grafana's schema, as a list of sentences."""
     try:
         found = models.Dashboard.from_json(board)
         kept = json.loads(json.dumps(found, cls=encoder.JSONEncoder))

@@ -51,7 +51,7 @@ def _rotated(size, args):
 
 
 def moved(p, size, op):
-    """Where an operation moves a point, and the size after it; `mirrors`, whether it mirrors."""
+    """Return the point to which an operation moves a point, and the size after it."""
     name, args = op.name, op.arguments
     height, width = size
     if name == "resize":

@@ -255,7 +255,7 @@ class Schemas(Case):
             self.assert_says([says], make)
 
     def refusal(self, schema, **values):
-        """What the writer prints about a record."""
+        """Return the writer's message about a record."""
         with self.assertRaises(FieldError) as caught, penstock.Writer(self.path("refused"), schema, overwrite=True) as writer:
             writer.add(image=png_of(np.zeros((4, 6), "u1")), **values)
         return str(caught.exception)

@@ -32,7 +32,7 @@ def _center_crop(mask, ignore, size):
 
 
 def _changed(mask, op, ignore):
-    """What an operation does to a mask."""
+    """Return a mask after an operation."""
     image, functional = optional("PIL.Image"), optional("torchvision.transforms.functional")
     nearest, name, args = image.Resampling.NEAREST, op.name, op.arguments
     mode = optional("torchvision.transforms").InterpolationMode.NEAREST

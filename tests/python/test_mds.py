@@ -458,7 +458,7 @@ class Compressed(Mds):
         self.assertLess(time.monotonic() - begin, 40)
 
     def test_hashes_of_compressed_shards_are_checked(self):
-        """Those of the raw shards, whatever their compression checks itself."""
+        """The hashes are those of the raw shards, even if their compression has checksums of its own."""
         path, _ = self.pack("bz2:9")
         file = os.path.join(path, "shard.00001.mds.bz2")
         with open(file, "rb") as packed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the real MosaicML streaming writes is read as it decodes it, column by column.
+"""Data sets of the real MosaicML streaming are read as it decodes them, column by column.
 
 It needs older versions of NumPy and transformers than versions.txt has, so it has no place in requirements.txt: run
 this in an environment of its own. tests/golden/mds was written so (mosaicml-streaming 0.13.0), by write_golden, and

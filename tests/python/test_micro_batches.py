@@ -21,7 +21,7 @@ def loader(**keywords):
 
 
 def plain(value):
-    """What a tensor holds."""
+    """Return the values of a tensor."""
     if isinstance(value, penstock.Ragged):
         return [plain(row) for row in value]
     return value.tolist()

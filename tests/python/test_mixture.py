@@ -30,7 +30,7 @@ def packed(name, n, base, more=None):
 
 @functools.lru_cache(maxsize=None)
 def arrays(n=60, base=20000):
-    """The same as .npy files."""
+    """Write the same data set as .npy files."""
     path = os.path.join(sets.ROOT, "mixture-arrays-%d" % n)
     os.mkdir(path)
     numpy.save(path + "/i.npy", numpy.arange(base, base + n))

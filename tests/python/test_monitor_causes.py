@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Monitor says of loops whose cause is known: a slow store, busy workers, a slow consumer, a store that becomes
+"""The findings of a Monitor in loops whose cause is known: a slow store, busy workers, a slow consumer, a store that becomes
 slow in the middle of a run; and that it is quiet where nothing is wrong. Each loop is a process of its own, because slow_reads.so
 limits the bytes per second of all its reads."""
 import json
@@ -9,7 +9,7 @@ import unittest
 
 import sets
 
-# What one loop does; prints a JSON object. argv: data set, seconds, sleep of a step in s, size of crops.
+# The program of one loop; prints a JSON object. argv: data set, seconds, sleep of a step in s, size of crops.
 LOOP = r"""
 import ctypes, json, logging, os, sys, time
 import penstock

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows of a batch, a loader and a data set: small tables of text, in which no name is HTML."""
+"""Batches, loaders and data sets in a notebook: small tables of text, in which no name is HTML."""
 import html.parser
 import os
 import pickle

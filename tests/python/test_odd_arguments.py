@@ -28,7 +28,7 @@ ODD = [None, True, "x", "a\0b", "", b"x", float("nan"), float("inf"), -float("in
 FORM = re.compile(r".+\b(must|takes|has no argument)\b", re.DOTALL)
 IMAGE = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
 
-# What the required parameters get where another one is odd.
+# Values of the required parameters while another parameter is odd.
 GIVEN = {
     "img": IMAGE, "size": 8, "top": 1, "left": 1, "height": 4, "width": 4, "padding": 1, "angle": 3, "translate": (1, 1), "scale": 1.0, "shear": 1.0,
     "startpoints": ((0, 0), (15, 0), (15, 15), (0, 15)), "endpoints": ((1, 1), (15, 0), (15, 15), (0, 15)),
@@ -108,7 +108,7 @@ PLAIN = {
     "draw_mix": {"mix": penstock.MixUp(num_classes=4), "n_rows": 4, "height": 8, "width": 8},
     "draw": {"ops": [ops.Resize((8, 8))], "shape": (8, 8, 3)},
 }
-# What users do not make, or what has a class above or tests of its own: results, errors, callables of operations.
+# Names that users do not call, or that a class above or other tests cover: results, errors, callables of operations.
 ELSEWHERE = {
     "Batch", "BatchInfo", "ColumnInfo", "Crop", "DataSetStats", "Exported", "FixedOp", "MicroBatches", "MixedRow", "MosaicPart", "MosaicRow", "Output",
     "Ragged", "Ranks", "Stats", "Tensor", "TupleBatch", "get_include", "get_library",
@@ -165,7 +165,7 @@ class Walks(Case):
 
 
 class Opens(Walks):
-    """What opens or writes a data set."""
+    """Tests of the names that open or write a data set."""
 
     def test_loaders(self):
         self.load()

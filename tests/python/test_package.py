@@ -54,7 +54,7 @@ assert data[7]["text"] == "sample 7" and data[7]["cls"] == 7, data[7]
 """
 
 
-# What src/device/cuda/kernels.cu makes.
+# The kernels in src/device/cuda/kernels.cu.
 KERNELS = {f"pstk_pixels_{channels}_{dtype}_{layout}_{exact}_{run}".encode()
            for dtype, exact, runs in (("F32", 0, (1, 4)), ("F16", 0, (1, 8)), ("F16", 1, (1, 8)), ("BF16", 1, (1, 8)))
            for channels, layout in ((1, "NCHW"), (3, "NHWC"), (3, "NCHW"), (4, "NHWC"), (4, "NCHW")) for run in runs}
@@ -278,7 +278,7 @@ class WheelTest(unittest.TestCase):
             self.assertRegex(source, r"^Debian source package: \S+ \S+$", name)
 
     def test_pages(self) -> None:
-        """What belongs in `share` is there, where man(1) looks beside the folder of the command."""
+        """The files for `share` are in the folder where man(1) looks, next to the folder of the command."""
         page = self.top / "venv/share/man/man1/penstock.1"
         version = run(self.program("penstock"), "--version").strip()
         self.assertRegex(page.read_text(), rf'(?m)^.TH PENSTOCK 1 .*"{re.escape(version)}"')

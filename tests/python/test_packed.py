@@ -126,7 +126,7 @@ class Packed(Case):
         return done.stdout + done.stderr
 
     def check_equal(self, plain, packed, seed=1):
-        """The same samples, one after another and in random order."""
+        """Compare the samples of both data sets, in order and in random order."""
         with penstock.Dataset(plain) as a, penstock.Dataset(packed) as b:
             self.assertEqual(len(a), len(b))
             self.assertEqual([a[i] for i in range(len(a))], [b[i] for i in range(len(b))])

@@ -28,7 +28,7 @@ def drawn(op, sample_id, shape=(20, 30, 3)):
 
 
 def params_of(fixed):
-    """What torchvision's make_params returns when it draws these operations."""
+    """Return the result of torchvision's make_params when it draws these operations."""
     params = dict.fromkeys(KEYS.values())
     names = [op.name for op in fixed]
     params["contrast_before"] = "adjust_contrast" in [each for each in names if each != "adjust_brightness"][:1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of how many processes a loader is for: ranks="auto", and what was given."""
+"""The processes that a loader is for: ranks="auto", and given ranks."""
 import ctypes
 import os
 import sys
@@ -92,7 +92,7 @@ class Auto(unittest.TestCase):
                       {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"},
                       {"PMI_RANK": "1", "PMI_SIZE": "2"}):
             self.assertEqual(self.find(**dict(batch, **other))[:2], (1, 2))
-        # What another launcher says half of comes first: it is nearer to the process.
+        # Incomplete variables of another launcher come first, because it is nearer to the process.
         with self.assertRaisesRegex(penstock.SettingsError, "WORLD_SIZE is 4, but RANK is not set"):
             self.find(**dict(batch, WORLD_SIZE="4"))
         with self.assertRaisesRegex(penstock.SettingsError, "SLURM_NTASKS is 'x'; must be a whole number"):

@@ -14,7 +14,7 @@ import penstock
 from data_fixture import optional
 from penstock import ranks
 
-# What each of four processes runs, a mesh of 2 x 2: data by tensor parallel. Every case is opened by all, in order.
+# The program of four processes, a mesh of 2 x 2: data by tensor parallel. All of them open every case, in order.
 PROGRAM = """
 import datetime, hashlib, json, sys
 import torch.distributed as group
@@ -117,7 +117,7 @@ class Processes(unittest.TestCase):
 
 
 def mesh(coordinate, shape=(2, 2), names=("dp", "tp")):
-    """What from_mesh uses of a DeviceMesh."""
+    """Return an object with the parts of a DeviceMesh that from_mesh uses."""
     def get(_, wanted):
         wanted = (wanted,) if isinstance(wanted, str) else wanted
         kept = [names.index(name) for name in wanted]  # ValueError: no such name

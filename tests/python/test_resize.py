@@ -58,7 +58,7 @@ def images(mode):
 
 
 def middle(side, kept):
-    """Where torchvision's centre crop begins; it pads what is smaller."""
+    """Return the begin of torchvision's centre crop, which pads a shorter side."""
     return round((side - kept) / 2) if side >= kept else -((kept - side) // 2)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no setting cannot be set: the AttributeError says what to do instead."""
+"""An attribute that is no setting cannot be set: the AttributeError says what to do instead."""
 import copy
 import inspect
 import os

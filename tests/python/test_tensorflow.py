@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow writes is read as it was given, and TensorFlow reads what `penstock export` writes.
+"""Values that TensorFlow writes are read unchanged, and TensorFlow reads what `penstock export` writes.
 
 tests/golden/tfrecord was written by write_golden with tensorflow 2.21.0, and is always compared. Where TensorFlow is
 installed (scripts/environment tensorflow, by `make test-more`), it writes the same files again, byte for byte.
@@ -48,7 +48,7 @@ def example(n):
 
 
 def unpacked(n):
-    """The same Example, whose lists of numbers are not packed, as old writers had them. TensorFlow reads it so."""
+    """Return an Example whose lists of numbers are not packed, as old writers wrote them. TensorFlow reads it, too."""
     tf = optional("tensorflow")
     data = tfrecords.example({key: values if values else tfrecords.Raw(empty(kind))
                               for key, (kind, values) in features(n).items()}, packed=False)

@@ -46,7 +46,7 @@ def fill(loader, n):
 
 
 class Lifetime(unittest.TestCase):
-    """What every framework has to pass: make(**keywords) opens a loader with 2 slots."""
+    """Tests that every framework has to pass: make(**keywords) opens a loader with 2 slots."""
 
     framework = "numpy"
 
@@ -219,7 +219,7 @@ class Lifetime(unittest.TestCase):
 
 
 class TorchLifetime(Lifetime):
-    """The same with PyTorch's tensors, which a function in C deletes."""
+    """The tests of Lifetime with PyTorch's tensors, which a function in C deletes."""
 
     framework = "torch"
 
@@ -243,7 +243,7 @@ class TorchLifetime(Lifetime):
 
 
 class OwnLifetime(Lifetime):
-    """The same with penstock.Tensor, which needs no other library."""
+    """The tests of Lifetime with penstock.Tensor, which needs no other library."""
 
     framework = "dlpack"
 
@@ -553,7 +553,7 @@ assert kept.read()[:8] == (10).to_bytes(8, "little")
 print("same")
 """
 
-# What a capsule's destructor does is what PyTorch does with the tensor that it made of one.
+# The destructor of a capsule does what PyTorch does with a tensor that it made of one.
 LAST = """
 import threading
 import time

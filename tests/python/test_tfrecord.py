@@ -267,7 +267,7 @@ class Optional(Tfrecord):
             "id": i, "label": i, "box": [0.5, 0.25, i / 8, 1.0], "text": b"t%d" % i, "jpeg": image_file(i)}) for i in range(n)]})
 
     def got(self, folder, field, *more):
-        """What the command says of record 1100."""
+        """Return the command's output for record 1100."""
         return subprocess.run([command(), "get", folder, "1100", field, *more], capture_output=True, encoding="utf-8")
 
     def test_it_is_inferred_as_variable_and_absent_values_are_empty(self):
@@ -317,7 +317,7 @@ class Optional(Tfrecord):
 
 
 class Default(Tfrecord):
-    """What a field is in records without it, where the caller says so."""
+    """The value of a field in records without it, if the caller gives one."""
     fields = {"label": ("int64", (), -3), "small": ("uint8", (), 255), "score": ("float32", (), 0.5), "pair": ("int64", (2,), [7, 8]),
               "text": ("utf8", (), "none"), "raw": ("bytes", (), b"a\0b"), "tags": ["utf8"]}
     absent = {"label": -3, "small": 255, "score": 0.5, "pair": [7, 8], "text": "none", "raw": b"a\0b", "tags": []}
@@ -516,7 +516,7 @@ class Default(Tfrecord):
 
 
 class Odd(Tfrecord):
-    """What other writers make of a tf.train.Example, and what is none."""
+    """Forms of a tf.train.Example that other writers make, and bytes that are no Example."""
     advice = 'fields={"data": "bytes"}'
 
     def entries(self, n):

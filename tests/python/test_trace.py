@@ -61,7 +61,7 @@ class Case(unittest.TestCase):
                 ends.append(-end)
 
     def check_schema(self, events):
-        """What the Trace Event Format asks of each kind of event."""
+        """Check the keys that the Trace Event Format requires of each kind of event."""
         open_pairs = collections.Counter()
         self.check_nesting(events)
         named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
@@ -107,7 +107,7 @@ class Traces(Case):
             self.check_batches(self.traced(n=4, path=path, outputs=outputs), 4)
 
     def test_blocks_of_a_windowed_order_are_there_once_in_an_epoch(self):
-        """What is read ahead at the end is of later epochs."""
+        """Blocks that are read ahead at the end belong to later epochs."""
         events = self.traced(n=200, order=penstock.Order("windowed", ways=1, block=50, window=2))["traceEvents"]
         self.check_schema(events)
         blocks = [event["args"] for event in events if event["name"] == "block" and event["ph"] == "b"]

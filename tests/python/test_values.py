@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a field makes of a value, where something could be lost in silence: whole numbers in floats, images
+"""The conversion of a value by a field, if something could be lost in silence: whole numbers in floats, images
 whose pixels are no bytes, dtypes that mean two sizes."""
 
 import array

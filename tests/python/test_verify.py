@@ -144,7 +144,7 @@ class Verify(Case):
         self.verify(folder, "--checksums", status=0)
         self.put({"2.tar": self.archive(range(10))})
         self.assertIn("added, removed or renamed", self.verify(folder, status=0)["note"])
-        # Those of a pattern are another data set's.
+        # The checksums of a pattern belong to another data set.
         self.assertEqual(self.verify(folder + "/{0,1}.tar", status=0)["note"], None)
 
     def test_a_folder_that_moved_has_its_checksums(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What penstock reads of tar archives is what the webdataset library gives for the same question."""
+"""penstock reads tar archives as the webdataset library does."""
 import unittest
 
 import penstock

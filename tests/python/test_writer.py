@@ -374,7 +374,7 @@ class Endings(Case):
                 self.assertNotIn("overwrite", str(error))
 
     def lost(self, code):
-        """What a program that ends with status 0 prints on stderr: w is a writer of x, int8."""
+        """Return the stderr of a program that ends with status 0; w is a writer of x, int8."""
         done = sets.python(f"import sys, penstock\nw = penstock.Writer(sys.argv[1], {{'x': 'int8'}})\n{code}", self.path())
         self.assertEqual((done.returncode, self.left()), (0, []), done.stderr)
         return done.stderr.replace(self.path(), "PATH")

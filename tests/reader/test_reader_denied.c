@@ -45,7 +45,7 @@ static int deny(int number, int native)
 static const int natives[] = {EPERM, EACCES, ENOSYS};
 static const int calls[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register};
 
-/* What the child at hand denies. */
+/* The call that the current child denies, and its errno. */
 static int denied_call, denied_native;
 
 /* Run `body` in a child: its result, 0..255, or -1. */

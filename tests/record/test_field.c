@@ -17,7 +17,7 @@ static struct pstk__record record;
 static struct pstk_error err;
 static uint8_t plain[SIZE], packed[2 * SIZE], room[SIZE + 1];
 
-/* What find_memory was asked. */
+/* The requests to find_memory. */
 static int n_asked, refuses;
 static struct pstk__decoder *decoder;
 static struct pstk__arena scratch;

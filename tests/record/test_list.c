@@ -227,7 +227,7 @@ TEST(channels_and_bits_that_a_byte_does_not_hold_are_refused)
                  PSTK_EINVAL);
 }
 
-/* What no image may have, no decoder would give back. */
+/* Pixels that no image may have, and that no decoder would return. */
 TEST(pixels_over_the_limit_of_an_image_are_refused)
 {
     const uint32_t width = 20000, height = 8948; /* 178 960 000 */

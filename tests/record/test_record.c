@@ -11,7 +11,7 @@
 #define NUMBER 41
 #define AT 8192 /* of the record in its shard */
 
-/* Where the parts of the sample's record lie; what lies between them is zero. */
+/* Positions of the parts of the sample's record, with zeros between them. */
 enum {
     FIXED = 16 + 2 * 32,
     FIXED_END = FIXED + 4,
@@ -169,7 +169,7 @@ TEST(a_record_of_another_number_or_shard_is_misplaced)
     CHECK(strstr(err.message, "misplaced"));
 }
 
-/* What is wrong though the checksum is right. */
+/* Changes after which a record is wrong, although its checksum is right. */
 static void break_size(struct sample *s)
 {
     s->location.size++;

@@ -13,7 +13,7 @@ enum kind { DENSE, RAGGED, CAST, MIRROR, N_KINDS }; /* the last two: deferred, a
 static const uint64_t row_sizes[] = {1, 255, 256, 257, 4000, 8};
 static const uint32_t batch_sizes[] = {1, 2, PSTK_MAX_REPORTS, PSTK_MAX_REPORTS + 1, 64, 257};
 
-/* What the layout says of an array, and how long it is. */
+/* The position and the length of an array in the layout. */
 struct array {
     uint64_t at, size;
 };
@@ -89,7 +89,7 @@ static void add_rows(struct list *l, const struct sweep *s, int deferred, int ra
                 s->plan.batch_size * pstk__output_rows(output(s, i))->row_size);
 }
 
-/* Those of which a mosaic makes others. */
+/* Add the outputs of which a mosaic makes others. */
 static void add_written(struct list *l, const struct sweep *s)
 {
     for (uint32_t i = 0; i < s->plan.n_outputs; i++)
@@ -276,7 +276,7 @@ TEST(a_device_needs_its_slots_and_two_arrival_buffers)
     CHECK_EQ(sweep(memory_is_right), 0);
 }
 
-/* The same outputs, laid out anew for one row. */
+/* 1: the smallest size is that of the same outputs in a layout for one row. */
 static int min_is_right(const struct sweep *s)
 {
     static struct pstk__plan plan;
@@ -294,7 +294,7 @@ TEST(the_least_layout_is_that_of_a_batch_of_one_row)
     CHECK_EQ(sweep(min_is_right), 0);
 }
 
-/* What the size is without a limit on integers. */
+/* Return a padded size, without the limit of integers. */
 static unsigned __int128 padded(unsigned __int128 size)
 {
     return (size + 255) / 256 * 256;

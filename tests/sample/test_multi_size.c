@@ -65,7 +65,7 @@ static struct pstk_output alone(uint32_t dtype, uint32_t layout, uint32_t v)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Whether the sample of a size is that of its list alone. `room` is of the largest. */
+/* Check that the rows of a size are those of its list alone. `room` fits the largest. */
 static void check_rows(const struct fixture *f, struct run *all, uint32_t v, uint32_t dtype)
 {
     const struct pstk_output outputs[2] = {alone(dtype, PSTK_NCHW, v),

@@ -87,7 +87,7 @@ static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
 
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 
-/* What a function saw of decoded pixels, and what it returns. */
+/* The pixels that a function saw, and its result. */
 struct seen {
     struct pstk_sample sample;
     int result;
@@ -117,7 +117,7 @@ static struct pstk_output pixels_to(const struct pstk_output *image, struct seen
     return o;
 }
 
-/* Whether a function gets the pixels of image output o, as run r wrote them for sample k. */
+/* 1: a function gets the pixels of image output o that run r wrote for sample k. */
 static int same_pixels(const struct fixture *f, const struct pstk_output *o, const struct run *r,
                        uint64_t k)
 {
@@ -414,7 +414,7 @@ TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
     fixture_close(&f);
 }
 
-/* Whether the second row, of the same list with random erasings, is the first with what they drew.
+/* 1: the second row, of the same list with random erasings, is the first row with the areas drawn.
  */
 static int is_erased(const struct pstk__output *o, void *plain, const void *erased)
 {

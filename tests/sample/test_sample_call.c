@@ -3,7 +3,7 @@
 #include "support/sample_fixture.h"
 #include "support/test.h"
 
-/* What a function saw, and what it shall do. */
+/* The facts that a function saw, and the actions that it shall take. */
 struct wish {
     int result;
     int64_t write_at;   /* writes a byte there, from the end of the pixels; -1: does not */
@@ -128,7 +128,7 @@ TEST(a_function_says_why_it_fails)
         strstr(quoted.err.message, "42: \\x1b]0;x\\x07\\xc2\\x9b\\x9bm \u00e9\\x0a") != NULL;
     run_close(&quoted);
     CHECK(is_safe);
-    /* What a function says that returns 0 is nothing. */
+    /* The message of a function that returns 0 is ignored. */
     struct wish fine = {.write_at = -1, .scratch_at = -1, .why = "the picture is too dark"};
     struct run r;
     CHECK_EQ(run_with(&r, &fine, 0, 5), 0);
@@ -196,7 +196,7 @@ TEST(wrong_members_are_named)
     CHECK(open_result(&op, "function, user: values are set; must be NULL"));
 }
 
-/* The same through pstk_op_apply, whose op has the random bits that were drawn. */
+/* The same pixels come from pstk_op_apply if the op has the random bits that were drawn. */
 TEST(an_operation_that_was_drawn_applies_to_pixels_of_the_program)
 {
     struct wish wish = {.write_at = -1, .scratch_at = -1};

@@ -100,7 +100,7 @@ class Browser:
         return found["result"].get("value")
 
     def complaints(self):
-        """What the page logged as errors or warnings, and what it threw, since open()."""
+        """Return the errors and warnings that the page logged, and its exceptions, since open()."""
         self.run("1")  # events come before its answer
         found = []
         for event in self.events:

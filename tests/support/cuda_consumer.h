@@ -11,7 +11,7 @@
 #include "support/oracle.h"
 #include "support/test.h"
 
-/* What a step saw of a batch. */
+/* The parts of a batch that a step saw. */
 struct seen {
     struct pstk_batch batch; /* pointers into the rest */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS];
@@ -28,7 +28,7 @@ static inline void *seen_copy(const void *from, uint64_t size)
     return to;
 }
 
-/* What the host is told, copied; memory for what the step will read. */
+/* Copy the facts of a batch that the host has, and make memory for the data that a step reads. */
 static inline struct seen *seen_open(const struct pstk_batch *b)
 {
     struct seen *s = calloc(1, sizeof *s);

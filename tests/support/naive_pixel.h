@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is to be resized: pixels of 1, 3 or 4 channels. */
+/* The pixels to resize, with 1, 3 or 4 channels. */
 struct naive_shape {
     uint32_t w, h, ow, oh, channels;
     uint32_t filter; /* enum pstk_filter */

@@ -49,7 +49,7 @@ static uint16_t png_key(const struct png_spec *s, uint32_t channel)
     return (uint16_t)(s->key_is_first ? png_sample(s, 0, 0, own) : 1 + own);
 }
 
-/* What Pillow makes of a pixel, in RGB. */
+/* Return a value of a pixel in RGB as Pillow decodes it. */
 __attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, uint32_t x,
                                                     uint32_t y, uint32_t channel)
 {
@@ -88,7 +88,7 @@ __attribute__((unused)) static uint8_t png_expected_alpha(const struct png_spec 
     return is_key ? 0 : 255;
 }
 
-/* What Pillow makes of a pixel, in rows of n_channels: convert("L"), "RGB" or "RGBA". */
+/* Return a value of a pixel as Pillow decodes it in n_channels: convert("L"), "RGB" or "RGBA". */
 __attribute__((unused)) static uint8_t png_expected_of(const struct png_spec *s,
                                                        uint32_t n_channels, uint32_t x, uint32_t y,
                                                        uint32_t channel)

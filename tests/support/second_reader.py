@@ -466,7 +466,7 @@ class Data:
             need(f.splits is None or (f.splits in axes and f.splits != f.rows), f.name, "splits", f.splits)
 
     def check_axes(self, where, values, sides):
-        """What the fields of a record have in common. values: plain bytes by name, sides: of images."""
+        """Check the axes that the fields of a record share. values: plain bytes by name; sides: of images."""
         rows = {}
         for f in self.fields:
             if f.rows and values[f.name] is not None:
@@ -692,7 +692,7 @@ class Shard:
         self.need(sides == list(entry[8:10]), where, "largest item", sides)
 
     def facts(self, c):
-        """What the records give of a column."""
+        """Return the values of a column that the records give."""
         made = b""
         for k in range(self.n):
             f, entry, stored = [x for x in self.fields_of(k) if x[0].name == c["field"]][0]
@@ -782,7 +782,7 @@ def summary(data):
             "fields": [f.m for f in data.fields], "n_not_decompressed": data.n_not_decompressed}
 
 
-# What a reader of damaged or wrong bytes raises; anything else is a fault of the reader.
+# Exceptions of a reader of damaged or wrong bytes; any other one is a fault of the reader.
 REFUSALS = (Damaged, OSError, ValueError, KeyError, TypeError, IndexError, struct.error)
 
 

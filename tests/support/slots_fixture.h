@@ -22,7 +22,7 @@ enum { DENSE, RAGGED, MIRROR }; /* outputs; a pool of the host alone has the fir
 #define ITEM_SIZE 2u
 #define MIRROR_SIZE 12u
 
-/* How a lease of a slot ended last. Written by whoever ends it. */
+/* The last end of a slot's lease, written by the thread that ends it. */
 struct actor_end {
     uint32_t n_ends, n_streams, quick;
     void *streams[PSTK__MAX_USERS + 2];
@@ -231,7 +231,7 @@ static inline uint32_t state_of(const struct pstk__slot *s)
     return atomic_load(&s->state);
 }
 
-/* How many slots of a pool are in a state. */
+/* Return the number of a pool's slots in a state. */
 static inline uint32_t n_in(const struct pstk__slots *p, uint32_t state)
 {
     uint32_t n = 0;
@@ -251,7 +251,7 @@ static inline struct pstk__slot *fill_empty(struct pstk__slots *host, uint32_t l
     return s;
 }
 
-/* The same, LOADED in a slot of the device. */
+/* Load an empty batch, and return its slot of the device, which is LOADED. */
 static inline struct pstk__slot *load_empty(struct pools *p)
 {
     struct pstk__slot *to = pstk__slot_load(p->device), *from = to ? fill_empty(p->host, 0) : NULL;

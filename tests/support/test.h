@@ -115,7 +115,7 @@ static inline int test_patience(uint32_t n_before)
 #define TEST_BUILD 0
 #endif
 
-/* How far a sweep goes on from case to case: 1, or what is named for a build with ASan or TSan,
+/* Return the step of a sweep from case to case: 1, or the given one in a build with ASan or TSan,
  * where each case takes 5 to 15 times as long. These look at memory and at threads on paths that
  * many cases take; that every case has the right result is for the other builds. */
 static inline uint32_t test_stride(uint32_t asan, uint32_t tsan)

@@ -30,7 +30,7 @@ struct test_store {
     _Atomic uint32_t n_open; /* files */
 };
 
-/* What lies behind `state`: one for each open file. A test may have 64 at a time. */
+/* The state of an open file. A test may have 64 at a time. */
 struct test_store_file {
     struct test_store *store;
     struct pstk__file local;

@@ -11,10 +11,11 @@
         for batch in loader.epoch(epoch):
             step(batch["image"], batch["label"])
 
-Operations on images are in penstock.ops, recipes of them in penstock.recipes, and all else is in penstock itself.
+Operations on images are in penstock.ops, lists of operations of well-known scripts in penstock.recipes, and all else is
+in penstock itself.
 
-The package needs only the standard library. It uses NumPy, PyTorch, JAX and CuPy where they are installed,
-and imports them when a loader needs them.
+The package needs only the standard library. It uses NumPy, PyTorch, JAX and CuPy where they are installed, and imports
+them when a loader needs them.
 """
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from .subset import Balanced, Fold, Fraction, Ids, Range, Weighted, Where
     from .topics import Device, Foreign, GlobalBatch, Memory, Observe, Order, Reading
 
-# Loaded at first use: a training loop needs few of them. By module: its names.
+# Names by their module. A module is loaded at the first use of one of its names: a training loop needs few of them.
 _NAMES_OF = {
     "_optional": ("MissingPackageError",),
     "budget": ("Budget",),
@@ -85,7 +86,8 @@ _NAMES_OF = {
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "monitor", "recipes", "trace")
-# Not in __all__: `from penstock import *` leaves the names of engines to them, and common words to the program.
+# Names that are not in __all__: `from penstock import *` must not hide a package named dask or ray, or a common word of
+# the program.
 _UNLISTED = ("dask", "forecast", "metrics", "ray", "spark")
 
 __all__ = ["Balanced", "Batch", "BatchInfo", "Boxes", "Budget", "ColumnInfo", "CorruptRecordError", "Crop", "CutMix",
@@ -101,7 +103,7 @@ __all__ = ["Balanced", "Batch", "BatchInfo", "Boxes", "Budget", "ColumnInfo", "C
            "remove_column", "scalar", "show", "tensor", "trace"]
 
 
-if not TYPE_CHECKING:  # else mypy would take every name for one that is there
+if not TYPE_CHECKING:  # without this guard mypy would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES or name in _UNLISTED:

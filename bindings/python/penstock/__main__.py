@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock`, and the `penstock` script of a wheel: run the command in the package, or else the
-installed one."""
+"""Run the penstock command as `python -m penstock`, or as the `penstock` script of a wheel: the command in the package,
+or else the installed one."""
 from __future__ import annotations
 
 import os
@@ -10,9 +10,10 @@ import sys
 
 
 def command() -> str:
-    """The path of the `penstock` command: what PENSTOCK_COMMAND names, else the package's, else that of PATH.
+    """Return the path of the `penstock` command: the value of PENSTOCK_COMMAND, else the package's command, else the
+    one in PATH.
 
-    Raises FileNotFoundError where there is none.
+    Raises FileNotFoundError if there is none.
     """
     named = os.environ.get("PENSTOCK_COMMAND")
     if named:
@@ -27,7 +28,8 @@ def command() -> str:
 
 
 def main() -> None:
-    """Run the command in place of this process, with its arguments; draw recipes, which only the package has."""
+    """Run the command in place of this process, with its arguments. `show --recipe` is run here, because only the
+    package has recipes."""
     if sys.argv[1:2] == ["show"] and any(argument.split("=")[0] == "--recipe" for argument in sys.argv):
         from .show_recipe import main as show_recipe
         sys.exit(show_recipe(sys.argv[1:]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find and load libpenstock: the file that PENSTOCK_LIBRARY names, else the one next to this file (in a
-wheel), else the system's. Its version must be this package's."""
+"""Find and load libpenstock: the file that PENSTOCK_LIBRARY names, else the file next to this one (in a wheel), else
+the system's. Its version must be this package's."""
 from __future__ import annotations
 
 import ctypes

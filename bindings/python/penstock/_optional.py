@@ -17,7 +17,11 @@ class MissingPackageError(errors.PenstockError, ImportError):
 
 
 def needed(module: str, why: str, package: str | None = None) -> ModuleType:
-    """Import a module. Raises MissingPackageError: "reading HDF5 files needs h5py: pip install h5py"."""
+    """Import a module and return it. Raises MissingPackageError: "reading HDF5 files needs h5py: pip install h5py".
+
+    why: the beginning of that message, "reading HDF5 files".
+    package: the name for pip; None: the module's.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -26,7 +30,7 @@ def needed(module: str, why: str, package: str | None = None) -> ModuleType:
 
 
 def is_a(value: Any, module: str, *names: str) -> bool:
-    """Return whether the value is of one of these classes. If the module was never imported, no value is."""
+    """Return whether the value is an instance of one of these classes. If the module was never imported, no value is."""
     loaded = sys.modules.get(module)
     if loaded is None:
         return False

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process of penstock.python: it makes rows by functions, one after the other, until its socket ends.
+"""A worker process of penstock.python. It calls functions to make rows, one request after the other, until its socket
+ends.
 
-It is run as a program, and imports nothing of this package: only NumPy, and the modules that the functions are in.
+It is run as a program, and imports no module of this package: only NumPy, and the modules of the functions.
 penstock/processes.h has the protocol.
 """
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sys
 
 if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
-    del sys.path[0]  # modules of the package must not hide others
+    del sys.path[0]  # the package's modules must not hide others of the same name
 
 import ctypes
 import mmap
@@ -25,25 +26,26 @@ import types
 from typing import Any
 
 SOCKET, MEMORY, JOB = 3, 4, 5
-REQUEST = struct.Struct("=6I8Q3Q2Q3Q2Q")  # struct pstk_request
-RESULT = struct.Struct("=i")              # struct pstk_answer, whose text follows
+REQUEST = struct.Struct("=6I8Q3Q2Q3Q2Q")  # as struct pstk_request
+RESULT = struct.Struct("=i")              # as struct pstk_answer, which the text follows
 DONE, FAILED = RESULT.pack(0), RESULT.pack(-22)
-TEXT = 590                                # bytes
+TEXT = 590                                # bytes of an error's text
 GUARD = 1 << 16
-SLOW = 3.0                                # seconds to start that are worth a warning
+SLOW = 3.0                                # seconds to start after which a warning is printed
 PR_SET_PDEATHSIG = 1
 
 
 class CannotStart(BaseException):
-    """Reported to the program in its words, without a traceback. No `except Exception` of a module stops it."""
+    """Raised if the process cannot start. Its text is reported without a traceback. As a BaseException it passes each
+    `except Exception` of a module."""
 
 
 def live_with(parent: int) -> None:
-    """Be killed when the parent ends, however it ends."""
+    """Have the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     os.closerange(JOB + 1, 1 << 16)
 
@@ -55,7 +57,7 @@ def read_job() -> dict[str, Any]:
 
 def import_main(main: tuple[str, str]) -> None:
     """Import the parent's script as multiprocessing does: its __name__ is "__mp_main__"."""
-    import multiprocessing  # the first import sets sys.modules["__mp_main__"]: not while the script runs
+    import multiprocessing  # sets sys.modules["__mp_main__"], so not at the top
     kind, name = main
     if kind == "name":
         content = runpy.run_module(name, run_name="__mp_main__", alter_sys=True)
@@ -67,7 +69,7 @@ def import_main(main: tuple[str, str]) -> None:
 
 
 def limit_start(seconds: float) -> None:
-    """Raise CannotStart, where the time went, once the time is over. 0: there is no limit, or no more."""
+    """Raise CannotStart after some seconds, in whatever code then runs. seconds: 0 removes the limit."""
     def late(number: int, frame: Any) -> None:
         raise CannotStart(f"importing takes longer than the start_timeout of {seconds:g} s")
     signal.signal(signal.SIGALRM, late if seconds else signal.SIG_DFL)
@@ -90,12 +92,13 @@ def load_function(output: dict[str, Any], is_shared: bool) -> Any:
         return unpickled(output["function"])
     except BaseException as error:
         if is_shared:
-            error.penstock_output = output["name"]  # type: ignore[attr-defined]
+            error.penstock_output = output["name"]  # error.penstock_output names the output
         raise
 
 
 def load(job: dict[str, Any]) -> list[Any]:
-    """The functions. Libraries that start threads get one in each process."""
+    """Import the modules of the job's functions, and return the functions. torch and OpenCV then use one thread in this
+    process."""
     begin = time.monotonic()
     sys.path[:], sys.argv[:] = job["path"], job["argv"]
     limit_start(job["start_timeout"])
@@ -117,25 +120,25 @@ def load(job: dict[str, Any]) -> list[Any]:
 
 
 def is_first() -> bool:
-    """Whether this process is the first that asks, among all that have this job, also later ones: they share one
-    open file, so that what one has read no other reads."""
+    """Return whether this process is the first one to ask, among all that have this job, later ones included. They
+    share the offset of one open file: whatever one process has read, no other can read."""
     return bool(os.read(JOB, os.fstat(JOB).st_size))
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or its first words with " ..."."""
+    """Return the text, or as many of its first words as fit with " ..." after them."""
     return text if len(text) <= most else (text[:most - 4].rpartition(" ")[0] or text[:most - 4]) + " ..."
 
 
 def text_of(error: BaseException, most: int = 300) -> str:
-    """What was raised, in at most that many characters, and where, in one line."""
+    """Describe an error in one line: its class and text, and the places where it was raised. most: characters."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
     if getattr(error, "is_unguarded", False):
         return str(error)
     try:
         said = str(error) if isinstance(error, CannotStart) else " ".join(f"{type(error).__name__}: {error}".split())
-    except Exception:  # of the error's own __str__
+    except Exception:  # raised by the error's own __str__
         said = type(error).__name__
     if not frames:
         return said
@@ -146,7 +149,7 @@ def text_of(error: BaseException, most: int = 300) -> str:
 
 
 def map_memory(row_pages: int) -> tuple[Any, Any]:
-    """Map data and row between pages that nobody may touch."""
+    """Map the data and the rows, with inaccessible pages before and after each. Return both as arrays of bytes."""
     size = os.fstat(MEMORY).st_size
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -168,7 +171,7 @@ def map_memory(row_pages: int) -> tuple[Any, Any]:
 
 
 def dtypes_of(names: dict[int, str]) -> dict[int, Any]:
-    """NumPy's dtypes by their codes. Without ml_dtypes bfloat16 is its bits."""
+    """Return NumPy's dtypes by their codes. Without ml_dtypes, bfloat16 is uint16, its bits."""
     import numpy
     try:
         import ml_dtypes
@@ -179,15 +182,15 @@ def dtypes_of(names: dict[int, str]) -> dict[int, Any]:
 
 
 class Output:
-    """An output: its function, and the rows that it makes at a time."""
+    """One output of the job: its function, and an array for the rows of a call."""
 
     def __init__(self, function: Any, shape: tuple[int, ...], dtype: Any, batched: bool) -> None:
         self.function, self.shape, self.dtype, self.batched = function, shape, dtype, batched
-        self.rows: Any = None  # in the memory; those of batches are as many as the last one had
+        self.rows: Any = None  # array in the shared memory; a batched function gets a new one when the number of rows changes
 
 
 class Maker:
-    """Makes the rows of a request."""
+    """The maker of rows: reads a request, calls the function, and copies its result to the shared memory."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         import numpy
@@ -204,7 +207,7 @@ class Maker:
         self.data: Any = None
 
     def rows_of(self, output: Output, n_rows: int, row_pages: int, row_offset: int) -> Any:
-        """Where the rows go. The memory is the same for all requests."""
+        """Return the array for the rows of a call. It lies in memory that all requests share."""
         if self.data is None:
             self.data, self.memory = map_memory(row_pages)
         shape = (n_rows, *output.shape) if output.batched else output.shape
@@ -212,7 +215,8 @@ class Maker:
         return output.rows
 
     def seed(self, low: int, high: int) -> None:
-        """Make rng a fresh Generator(Philox(key=high << 64 | low)), in a fraction of the time."""
+        """Reset rng to the state of a fresh Generator(Philox(key=high << 64 | low)), which takes much less time than
+        making one."""
         key = self.state["state"]["key"]
         key[0], key[1] = low, high
         self.bits.state = self.state
@@ -280,7 +284,8 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run main, and end at once: the socket must not end before there is an exit status."""
+    """Run main, and end the process by os._exit: if the socket closed before that, the parent would find no exit
+    status."""
     status = 1
     try:
         main()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the processes that share a data set open their loaders alike, asked of PyTorch's process group.
+"""Compare the loaders of processes that share a data set, by way of PyTorch's process group.
 
-Processes whose seeds, data sets or batches differ would train on samples twice and on others never, in silence. So
-where torch.distributed is initialised, each reports what fixes its order, and all raise the same error if two differ,
-or if one of them could not open its loader: none is left alone in a loop. A loader that was opened before there was a
-group is compared at its first batch.
+Processes whose seeds, data sets or batches differ would train on some samples twice and never on others, in silence. So
+where torch.distributed is initialised, each process reports the settings that fix its order of samples. All processes
+raise the same error if two reports differ, or if one process could not open its loader, so that no process waits for
+another forever. A loader that was opened before the group was initialised is compared at its first batch.
 """
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 from .errors import SettingsError, TimedOutError
 from .ranks import Ranks
 
-if TYPE_CHECKING:  # imported where processes are compared: most programs are one
+if TYPE_CHECKING:  # imported only to compare: most programs are one process
     from .exchange import Exchange
 
 __all__ = ["Agreement", "can_compare", "changing"]
 
-SECONDS = 300.0  # that processes wait for each other
-_AGAIN = 10.0  # seconds from one look to the next, after that
-_OPEN = "open"  # the subject of exchanges about loaders
+SECONDS = 300.0  # longest wait of a process for the others
+_AGAIN = 10.0  # seconds between two looks after that wait
+_OPEN = "open"  # subject of the exchanges about loaders
 _waiting: weakref.WeakSet[Agreement] = weakref.WeakSet()
-_warned = False  # that nothing compared the loaders of this process
+_warned = False  # whether this process has warned that nothing compares its loaders
 
 
 def _differing(everyone: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first thing that two processes say differently. What a name with _ before it says of another is not compared:
-    it is for the message."""
+    """Describe the first name whose values differ between two processes; None: there is none. Values whose names begin
+    with _ are not compared: the message quotes them."""
     for name in dict.fromkeys(name for said in everyone for name in said if not name.startswith("_")):
         for rank, other in enumerate(everyone):
             if other.get(name) != everyone[0].get(name):
@@ -47,7 +47,7 @@ _ADVICE = {"data_set": " (if they read copies of one data set, copy it again to 
 
 def _told(said: Mapping[str, Any], name: str) -> str:
     value, more = said.get(name), said.get("_" + name)
-    text = repr(tuple(value) if isinstance(value, list) else value)  # JSON has no tuples
+    text = repr(tuple(value) if isinstance(value, list) else value)  # as tuples, because the values came through JSON
     return f"{text} ({more})" if more else text
 
 
@@ -62,13 +62,14 @@ def _listed(processes: Sequence[int]) -> str:
 
 
 def _named(processes: Sequence[int]) -> str:
-    """Processes as the subject of a sentence."""
+    """Name processes, as the subject of a sentence."""
     first = ", ".join(map(str, processes[:8])) + (f" and {len(processes) - 8} more" if len(processes) > 8 else "")
     return f"process{'' if len(processes) == 1 else 'es'} {first}"
 
 
 def _repeated(ranks: Sequence[int], world: int) -> str | None:
-    """The first rank that more processes have than should: one each, or, where a model is split, equally many."""
+    """Describe the first rank that too many processes have; None: there is none. Each rank must have one process, or,
+    where a model is split, equally many."""
     each = len(ranks) // world
     for rank in ranks:
         processes = [process for process, other in enumerate(ranks) if other == rank]
@@ -87,7 +88,7 @@ def _refuse(verdict: Mapping[str, Any]) -> None:
 
 
 def _reachable() -> Any:
-    """What penstock.exchange.reachable returns."""
+    """Call penstock.exchange.reachable, which is imported only here."""
     from .exchange import reachable
     return reachable()
 
@@ -98,7 +99,8 @@ def _exchange(torch: Any, subject: str) -> Exchange:
 
 
 def _fail(exchange: Exchange, report: Mapping[str, Any], judge: Callable[[Sequence[Any]], Any]) -> None:
-    """Report that this process failed. What it raises then may end it: process 0 stays until the others have the word."""
+    """Report that this process failed. Its error may end the process: process 0 waits here until the others have read
+    the verdict, because the store may end with it."""
     exchange.report(report, judge)
     if exchange.process:
         exchange.leave()
@@ -107,12 +109,13 @@ def _fail(exchange: Exchange, report: Mapping[str, Any], judge: Callable[[Sequen
 
 
 def _judged(exchange: Exchange, doing: str, otherwise: str) -> Any:
-    """The verdict on what this process has reported. If some processes do not come in time, that is the verdict for all."""
+    """Return the verdict on this process's report. If some processes do not report in time, this process decides, and
+    its verdict holds for all."""
     if not exchange.wait(SECONDS):
         missing = exchange.missing()
         problem = f"rank: {_named(missing)} did not {doing} within {SECONDS:g} s, as the others of {exchange.n} did; must do so " \
                   f"({otherwise})"
-        if not missing:  # the last one compares what all reported
+        if not missing:  # all have reported, and the last one is comparing
             if exchange.wait(_AGAIN):
                 return exchange.verdict()
             problem = f"rank: all {exchange.n} processes did {doing}, and the last one ended before it compared what they " \
@@ -122,31 +125,34 @@ def _judged(exchange: Exchange, doing: str, otherwise: str) -> Any:
 
 
 def _comparing(ranks: Ranks) -> Any:
-    """torch.distributed where a loader with these ranks is for all processes of its group, else None."""
+    """Return torch.distributed if a loader with these ranks uses all processes of its group, else None."""
     torch = _reachable()
     return None if torch is None or torch.get_world_size() % ranks.world else torch
 
 
 class Agreement:
-    """What a loader has in common with those of the other processes, and whether that has been compared.
+    """The comparison of one loader with those of the other processes.
 
-    order: what fixes the order of samples; whoever opens the loader fills it in. wanted: False compares nothing, and so
-    does a loader that is for this process alone: where `ranks.world` is 1 although nobody counted replicas.
+    order: the settings that fix the order of samples, by their names; the caller fills it in.
+    wanted: False: compare nothing. A loader for this process alone is not compared either: its `ranks.world` is 1, and
+        no replicas were counted.
     """
 
     def __init__(self, ranks: Ranks, wanted: bool) -> None:
         self.order: dict[str, Any] = {"world": ranks.world}
         self._ranks = ranks
         self._is_over = not wanted or max(ranks.world, ranks.n_replicas) < 2
-        self._lock = threading.RLock()  # of the comparison at a batch
+        self._lock = threading.RLock()  # held during the comparison at a batch
         self._exchange: Exchange | None = None
-        self._has_reported = False  # in it
-        self._again = 0.0  # time of the next look, if processes did not come in time
+        self._has_reported = False  # whether this process has reported to _exchange
+        self._again = 0.0  # time before which is_over does not look again
 
     @contextlib.contextmanager
     def opening(self) -> Generator[None, None, None]:
-        """Around what may fail before a loader starts. Raises SettingsError on all processes if they differ. Compares
-        nothing yet where there is no process group, or one whose number of processes `ranks.world` does not divide."""
+        """Return a context manager for the work that may fail before a loader starts. At its end it compares, and
+        raises SettingsError on all processes if they differ, and TimedOutError if one of them opens none in time. It
+        compares nothing yet if there is no process group, or if `ranks.world` does not divide the group's number of
+        processes."""
         torch = None if self._is_over else _comparing(self._ranks)
         try:
             yield
@@ -160,19 +166,19 @@ class Agreement:
             self._accept(_judged(exchange, "open a loader", "open one in each, or give each penstock.Ranks compare=False"))
 
     def begin(self) -> None:
-        """The loader is open: it is compared at its first batch, unless it has been."""
+        """Take note that the loader is open. It is compared at its first batch, unless it has been compared already."""
         if not self._is_over:
             _waiting.add(self)
 
     def end(self) -> None:
-        """There is no more to compare."""
+        """Compare nothing from now on."""
         self._is_over = True
         _waiting.discard(self)
 
     def is_over(self, check: Callable[[], object]) -> bool:
-        """Compare if it can be done now. Return whether that was the last time: call it before each batch until then, from
-        what Pass.__next__ calls, because warnings point at the loop. check: ends the wait by what it raises. Raises
-        SettingsError if processes differ."""
+        """Compare now, if that is possible, and return whether the comparison is done. Call it before each batch until
+        it returns True, and from a function that Pass.__next__ calls, so that warnings point at the loop. check: called
+        while this waits; an exception of it ends the wait. Raises SettingsError if processes differ."""
         with self._lock:
             if not self._is_over and time.monotonic() >= self._again:
                 self._compare(check)
@@ -186,7 +192,8 @@ class Agreement:
         return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]
 
     def _report(self, failed: str | None = None) -> dict[str, Any]:
-        """What this process reports of the loader, and of those that it has open and that wait to be compared."""
+        """Return this process's report: the loader's order, and the digests of this loader and of all other open
+        loaders that are not compared yet."""
         return {"failed": failed, "rank": self._ranks.rank, "order": self.order,
                 "digests": [self.digest, *(one.digest for one in list(_waiting))]}
 
@@ -199,13 +206,13 @@ class Agreement:
 
     def _compare(self, check: Callable[[], object]) -> None:
         torch = _comparing(self._ranks)
-        if torch is None:  # no group yet, or none any more
+        if torch is None:  # there is no group yet, or no longer
             self._exchange, self._has_reported = None, False
             return self._warn()
         is_first = not self._has_reported
         if self._exchange is None:
             self._exchange = _exchange(torch, _OPEN)
-        if is_first:  # again where it failed: the others wait in this exchange
+        if is_first:  # also after a failure: the others wait in this exchange
             self._exchange.report(self._report(), _opened_alike)
             self._has_reported = True
         if self._exchange.wait(SECONDS if is_first else 0, check):
@@ -216,9 +223,9 @@ class Agreement:
                 self._warn_of(self._exchange)
 
     def _warn_of(self, exchange: Exchange) -> None:
-        """Warn of processes that did not come in time. The first of those that waited does."""
+        """Warn of processes that did not report in time. Only the first of the processes that waited warns."""
         missing = exchange.missing()
-        if not missing:  # the last one is about to find the verdict
+        if not missing:  # all have reported: the last one is about to write the verdict
             return
         if exchange.process == next(process for process in range(exchange.n) if process not in missing):
             warnings.warn(f"penstock: {_named(missing)} of {exchange.n} took no batch within {SECONDS:g} s after the others, so "
@@ -226,7 +233,7 @@ class Agreement:
                           "some processes use)", stacklevel=6)
 
     def _warn(self) -> None:
-        """Warn that there is nothing to compare by. The first of the ranks does, once."""
+        """Warn that nothing can compare the loaders: once in this process, and only if its rank is 0."""
         global _warned
         if _warned or self._ranks.rank:
             return
@@ -238,9 +245,11 @@ class Agreement:
 
 
 def _opened_alike(everyone: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The verdict on a loader of each process: what is wrong, and the digests that every process has.
+    """Judge the reports on a loader of each process: return the problem, if any, and the digests that every process
+    has.
 
-    Processes that have two loaders, as for training and validation, may use different ones first."""
+    Processes with two loaders, one for training and one for validation, may take a first batch from different ones.
+    """
     failure = _failure(everyone, "open its loader")
     if failure is not None:
         return {"problem": failure, "alike": []}
@@ -254,15 +263,15 @@ def _opened_alike(everyone: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def can_compare(ranks: Ranks) -> bool:
-    """Whether there is a process group that has all processes that a loader is for."""
+    """Return whether a process group has all the processes that a loader is for."""
     return _comparing(ranks) is not None
 
 
 @contextlib.contextmanager
 def changing(ranks: Ranks, doing: str) -> Generator[dict[str, Any], None, None]:
-    """Around what may fail before open loaders change, on all processes; can_compare was true. The dict that it gives is
-    filled meanwhile: what must be the same on all. Raises SettingsError on all processes if it is not, or if one failed.
-    """
+    """Return a context manager for the work that may fail before open loaders change, on all processes; can_compare was
+    true. Its body fills the dict that it gets with the values that must be the same everywhere. At the end all
+    processes raise SettingsError if the values differ, or if one process failed."""
     torch, said = _reachable(), dict[str, Any]()
     exchange = _exchange(torch, doing)
 

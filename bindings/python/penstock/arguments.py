@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments that operations and monitors share. `what` is the argument as users know it: "RandomFlip.p"."""
+"""Check arguments that operations and monitors have in common. `what` is the argument's name as users know it:
+"RandomFlip.p"."""
 from __future__ import annotations
 
 import enum
@@ -18,17 +19,18 @@ __all__ = ["FILTERS", "Interpolation", "filter_name", "items", "named", "number"
 
 Interpolation = Union[str, int, enum.Enum]
 FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
-_PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by PIL.Image.Resampling
-MAX_FACTOR = 1e6  # as in the library: more is a mistake
+_PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # names by the number of PIL.Image.Resampling
+MAX_FACTOR = 1e6  # the library's limit: a larger factor is a mistake
 
 
 def is_bool(value: Any) -> bool:
-    """True for True and False, also NumPy's. A bool is no number here: RandomFlip(True) is a mistake."""
+    """Return whether the value is True or False, Python's or NumPy's. A bool is not taken for a number:
+    RandomFlip(True) is a mistake."""
     return type(value).__name__ in ("bool", "bool_")
 
 
 def is_whole(value: Any) -> bool:
-    """True for a whole number, also one of NumPy's."""
+    """Return whether the value is a whole number, Python's or NumPy's."""
     try:
         operator.index(value)
     except TypeError:
@@ -37,7 +39,7 @@ def is_whole(value: Any) -> bool:
 
 
 def is_zero(value: Any) -> bool:
-    """True for the number 0."""
+    """Return whether the value is the number 0."""
     try:
         return not is_bool(value) and not getattr(value, "shape", ()) and bool(value == 0)
     except (TypeError, ValueError):
@@ -45,10 +47,10 @@ def is_zero(value: Any) -> bool:
 
 
 def switch(what: str, value: Any) -> bool:
-    """Return a bool from True or False, also NumPy's."""
+    """Return a bool from True or False, Python's or NumPy's."""
     try:
         known = value in (True, False)
-    except (TypeError, ValueError):  # arrays of several
+    except (TypeError, ValueError):  # an array of several values
         known = False
     if not known:
         raise TypeError(f"{what}: value is {value!r}; must be True or False")
@@ -56,25 +58,26 @@ def switch(what: str, value: Any) -> bool:
 
 
 def items(what: str, values: Any, must: str) -> list[Any]:
-    """Return the list of what is iterable, and no text, mapping or set, whose order means nothing. must: "a list of names"."""
+    """Return a list of the values of an iterable. Texts, mappings and sets are refused, because they have no order of
+    items. must: what the message asks for, "a list of names"."""
     try:
         if isinstance(values, (str, bytes, Mapping, set, frozenset)):
             raise TypeError
         one_by_one = iter(values)
     except TypeError:
         raise TypeError(f"{what}: value is {values!r}; must be {must}") from None
-    return list(one_by_one)  # errors of the user's own generator are not caught
+    return list(one_by_one)  # not inside of a try: errors of the user's own generator pass
 
 
 def named(what: str, value: Any, known: Mapping[str, Any], must: str) -> Any:
-    """Return what `known` has by a name. must: "the name of a mode"."""
+    """Look up a value in `known`. must: what the message asks for, "the name of a mode"."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{what}: value is {value!r}; must be {must}" + near_or_all(value, known))
     return known[value]
 
 
 def one_of(what: str, value: Any, known: tuple[int, ...]) -> int:
-    """Return one of a few whole numbers."""
+    """Return the value, a whole number that must be one of `known`."""
     must = f"{what}: value is {value!r}; must be {', '.join(map(str, known[:-1]))} or {known[-1]}"
     try:
         found = -1 if is_bool(value) else operator.index(value)
@@ -86,7 +89,7 @@ def one_of(what: str, value: Any, known: tuple[int, ...]) -> int:
 
 
 def number(what: str, value: Any, least: float, most: float) -> float:
-    """Return a float from least to most."""
+    """Return a float, which must be from least to most."""
     must = f"{what}: value is {value!r}; must be a number from {least:g} to {most:g}"
     if isinstance(value, (str, bytes)) or is_bool(value):
         raise TypeError(must)
@@ -96,14 +99,18 @@ def number(what: str, value: Any, least: float, most: float) -> float:
         raise ValueError(must) from None
     except (TypeError, ValueError):
         raise TypeError(must) from None
-    if not least <= found <= most:  # nor NaN
+    if not least <= found <= most:  # also for NaN
         raise ValueError(must)
     return found
 
 
 def numbers(what: str, values: Any, n: int | tuple[int, ...], least: float = -sys.float_info.max,
             most: float = sys.float_info.max, must: str | None = None) -> tuple[float, ...]:
-    """Return n floats from least to most, finite ones. n: how many, or the counts that may be. must: in words."""
+    """Return a tuple of n finite floats, each from least to most.
+
+    n: their number, or the numbers that are allowed.
+    must: the message's request.
+    """
     if must is None:
         within = "finite" if most == sys.float_info.max else f"from {least:g} to {most:g}"
         must = f"{n} numbers, {within}"
@@ -117,7 +124,7 @@ def numbers(what: str, values: Any, n: int | tuple[int, ...], least: float = -sy
 
 
 def positive(what: str, value: Any, most: float | None = None) -> float:
-    """Return a finite float above 0, at most `most`."""
+    """Return a finite float, which must be above 0 and at most `most`."""
     limit = "" if most is None else f" and at most {most:g}"
     must = f"{what}: value is {value!r}; must be a number above 0{limit}"
     if isinstance(value, (str, bytes)) or is_bool(value):
@@ -134,12 +141,12 @@ def positive(what: str, value: Any, most: float | None = None) -> float:
 
 
 def probability(what: str, value: Any) -> float:
-    """Return a float from 0 to 1."""
+    """Return a float, which must be from 0 to 1."""
     return number(what, value, 0, 1)
 
 
 def whole(what: str, value: Any, least: int, most: int) -> int:
-    """Return an int from least to most."""
+    """Return an int, which must be from least to most."""
     must = f"{what}: value is {value!r}; must be a whole number from {least} to {most}"
     if is_bool(value):
         raise TypeError(must)
@@ -153,7 +160,7 @@ def whole(what: str, value: Any, least: int, most: int) -> int:
 
 
 def integer(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meaning: str = "") -> int:
-    """Return the int of a setting of the library, from least to most. meaning: ends the messages."""
+    """Return an int for a setting of the library, which must be from least to most. meaning: the end of the message."""
     try:
         if is_bool(value):
             raise TypeError
@@ -166,7 +173,8 @@ def integer(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meanin
 
 
 def text(what: str, value: Any) -> bytes:
-    """Return a str as the library takes it. It ends texts at a zero byte, so none may be in it."""
+    """Return a str as the bytes that the library takes. It must have no zero byte, because the library's texts end
+    there."""
     if not isinstance(value, str) or "\0" in value:
         raise SettingsError(f"{what}: value is {value!r}; must be text without a zero byte")
     try:
@@ -176,7 +184,8 @@ def text(what: str, value: Any) -> bytes:
 
 
 def unmasked(what: str, values: Any) -> Any:
-    """Return the values, unless they are a NumPy array that masks some: an array without the mask shows what it hides."""
+    """Return the values. Refuse a NumPy array that masks some of them: without its mask, an array shows the masked
+    values."""
     ma = sys.modules.get("numpy.ma")
     if ma is not None and isinstance(values, ma.MaskedArray) and ma.is_masked(values):
         raise SettingsError(f"{what}: value is an array that masks {int(ma.count_masked(values))} of {values.size} "
@@ -185,7 +194,7 @@ def unmasked(what: str, values: Any) -> Any:
 
 
 def pair(what: str, values: Any, least: float, most: float) -> tuple[float, float]:
-    """Return two floats from least to most, in rising order."""
+    """Return a tuple of two floats from least to most, which must rise."""
     must = f"two numbers in rising order, from {least:g} to {most:g}"
     if isinstance(values, (str, bytes, Mapping, Set)) or not hasattr(values, "__len__") or getattr(values, "shape", 1) == ():
         raise TypeError(f"{what}: value is {values!r}; must be {must}")
@@ -198,11 +207,11 @@ def pair(what: str, values: Any, least: float, most: float) -> tuple[float, floa
 
 
 def filter_name(op: str, value: Interpolation) -> str:
-    """Return the name of a filter: of a name, or a value of torchvision's or Pillow's enum."""
+    """Return the name of a filter. The value is a name, or a member or number of torchvision's or Pillow's enum."""
     given = value.value if isinstance(value, enum.Enum) else value
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_PILLOWS):
         return _PILLOWS[given]
-    name = "nearest" if isinstance(given, str) and given == "nearest-exact" else given  # the same of PIL images
+    name = "nearest" if isinstance(given, str) and given == "nearest-exact" else given  # on PIL images torchvision treats both alike
     if not isinstance(name, str) or name not in FILTERS:
         raise ValueError(f"{op}.interpolation: value is {value!r}; must be the name of a filter"
                          + near_or_all(given, FILTERS))

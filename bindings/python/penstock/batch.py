@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader hands out: tensors, as a dict, a tuple or a dataclass, with a record of where they are from.
+"""The batches that a loader hands out: tensors in a dict, a tuple or a dataclass, with a record of the samples in them.
 
-Every form has these in addition to its tensors: epoch, position, next_position, index, n_valid, sample_ids,
-replacements, crops, record_stream and to; a dataclass of the user's has all but `to` in its attribute `info`.
-What other libraries make of a batch has the tensors only, except where they call its `to`.
+Every form has these attributes in addition to its tensors: epoch, position, next_position, index, n_valid, size_index,
+sample_ids, data_sets, replacements, crops, record_stream and to. A dataclass of the user's has all of them except `to`
+in its attribute `info`. A batch that another library makes of one has the tensors only, except where that library calls
+its `to`.
 """
 from __future__ import annotations
 
@@ -25,8 +26,14 @@ __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
 
 class Crop(NamedTuple):
-    """Where a row was cut from, in pixels of the decoded image; top and left are negative where a crop pads.
-    With a resizing operation it is the source of the whole resize."""
+    """The part of the decoded image that a row was made of, in pixels. For a resizing operation it is the source of the
+    whole resize.
+
+    top, left: negative where a crop pads.
+    height, width: size of the part.
+    image_height, image_width: size of the decoded image.
+    flip, flip_vertical: whether left and right, or top and bottom, changed places.
+    """
 
     top: int
     left: int
@@ -39,25 +46,33 @@ class Crop(NamedTuple):
 
 
 class ImageOutput(NamedTuple):
-    """Which tensor of a batch is an image output's, and whether its last axis has the channels."""
+    """An image output: the number of its tensor in a batch, and whether the tensor's last axis is that of the channels."""
 
     number: int
     nhwc: bool
 
 
 class BatchInfo:
-    """Where a batch is from. It holds no slot, except on a device, where record_stream needs it.
+    """The record of a batch: which samples it has. It holds no slot, except on a device, where record_stream needs it.
 
-    epoch, index: of the batch. position: of its first sample over all ranks; next_position: the cursor to
-    save once the batch is used. n_valid: rows that are samples. size_index: the index of the batch's
-    size in the sizes of its images; 0 where they have one size.
+    epoch: the batch's epoch.
+    index: number of the batch in its epoch.
+    position: position of its first sample, counted over all ranks.
+    next_position: the cursor to save once the batch is used.
+    n_valid: number of rows that are samples.
+    size_index: index of the batch's size in `sizes` of penstock.image; 0 without sizes.
     """
 
     __slots__ = ("_crops", "_data_sets", "_ids", "_images", "_loader", "_n_rows", "_share", "_replacements", "epoch", "index",
                  "n_valid", "next_position", "position", "size_index")
 
     def __init__(self, share: tensors.Share, loader: int, images: Mapping[str, ImageOutput], hold: bool) -> None:
-        """loader: its number, as no other loader has. images: the outputs that are images, by their names. hold: keep the share."""
+        """Copy the numbers of a leased batch.
+
+        loader: number of its loader, which no other loader has.
+        images: the image outputs, by their names.
+        hold: whether to keep the share.
+        """
         batch = share.batch().contents
         self.epoch: int = batch.epoch
         self.position: int = batch.position
@@ -66,7 +81,7 @@ class BatchInfo:
         self.n_valid: int = batch.n_valid
         self.size_index: int = batch.size_index
         self._images, self._loader, self._n_rows = images, loader, batch.n_rows
-        # Copies: the slot may go before this object.
+        # These are copies, because the slot may be reused before this object goes.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
         self._replacements = string_at(batch.replacement_ids, 8 * self.n_valid) if batch.n_replacements else b""
         self._data_sets = string_at(batch.data_sets, 4 * self.n_valid) if batch.data_sets else b""
@@ -75,7 +90,7 @@ class BatchInfo:
         self._share = share if hold else None
 
     def part(self, begin: int, end: int) -> BatchInfo:
-        """That of some of the valid rows, [begin, end)."""
+        """Return the record of some valid rows, [begin, end)."""
         info = copy.copy(self)
         info.n_valid = info._n_rows = end - begin
         info._ids, info._replacements = self._ids[8 * begin:8 * end], self._replacements[8 * begin:8 * end]
@@ -87,30 +102,30 @@ class BatchInfo:
         return info
 
     def check_loader(self, loader: int) -> None:
-        """SettingsError: the batch is of another loader than that with this number."""
+        """Raise SettingsError unless the batch came from the loader with this number."""
         if self._loader != loader:
             raise errors.SettingsError("after: value is a batch of another loader; must be a batch that this loader gave")
 
     @property
     def shaped(self) -> tuple[int, int]:
-        """What the shapes of the batch follow from."""
+        """The two numbers that fix the shapes of the batch: the index of its size, and its rows."""
         return self.size_index, self._n_rows
 
     @property
     def sample_ids(self) -> list[int]:
-        """Numbers in the data set of the valid rows, of a mixture in that of `data_sets`; where a bad sample was replaced, the bad one's."""
+        """The ids of the samples in the valid rows. A mixture's ids count in the row's data set, see `data_sets`. A
+        replaced bad sample keeps its own id here."""
         return memoryview(self._ids).cast("Q").tolist()
 
     @property
     def data_sets(self) -> list[int]:
-        """Numbers of the data sets that the valid rows are from, in the order of penstock.Mixture.paths; 0 without a
-        mixture."""
+        """The number of each valid row's data set, in the order of penstock.Mixture.paths; 0 without a mixture."""
         return memoryview(self._data_sets).cast("I").tolist() if self._data_sets else [0] * self.n_valid
 
     @property
     def replacements(self) -> dict[Any, int]:
-        """The ids of the samples that replaced bad ones, by the ids of the bad ones; of a mixture by (number of the data
-        set, id). Both samples are of one data set."""
+        """The ids of the samples that replaced bad ones, by the ids of the bad ones; in a mixture by (number of the
+        data set, id). Both samples are of one data set."""
         if not self._replacements:
             return {}
         others = memoryview(self._replacements).cast("Q").tolist()
@@ -119,8 +134,8 @@ class BatchInfo:
 
     @property
     def crops(self) -> dict[str, list[Crop]]:
-        """Where each valid row of each image output was cut from, by the output's name. SettingsError: the
-        loader was opened without Observe.report_crops."""
+        """The crop of each valid row of each image output, by the output's name. Raises SettingsError if the loader was
+        opened without Observe.report_crops."""
         if self._crops is None:
             raise errors.SettingsError("report_crops: value is False; must be True for batches to have crops "
                                        "(open the loader with observe=penstock.Observe(report_crops=True))")
@@ -131,16 +146,16 @@ class BatchInfo:
                 for name, image in self._images.items()}
 
     def image_is_nhwc(self, key: str | int) -> bool | None:
-        """Whether the last axis of an image output has its channels. key: its name, or its number in a tuple.
-        None: no image output has this key."""
+        """Return whether the channels are the last axis of an image output. key: the output's name, or its number in a
+        tuple. None: no image output has this key."""
         for name, image in self._images.items():
             if key == (name if isinstance(key, str) else image.number):
                 return image.nhwc
         return None
 
     def record_stream(self, stream: Any) -> None:
-        """Let a further stream use the views of the loader's memory in this batch: see
-        penstock.record_stream. On the host, and of copies, nothing."""
+        """Let a further stream use the views of the loader's memory in this batch: see penstock.record_stream. On the
+        host, and for copies, it does nothing."""
         if self._share is not None:
             streams.use(self._share.pointer, streams.handle(stream))
 
@@ -162,8 +177,8 @@ def _unpickle(*values: Any) -> BatchInfo:
 
 
 class _Form(Hints, Sealed):
-    """The attributes that every form of a batch has. `info` is None in what others made of a batch. A user's subclass of Batch or
-    TupleBatch may have attributes of its own: see Sealed."""
+    """The attributes that every form of a batch has. `info` is None in a batch that other code made. A user's subclass
+    of Batch or TupleBatch may have attributes of its own: see Sealed."""
 
     _hints = BATCH_ATTRIBUTES
     info: BatchInfo | None = None
@@ -186,11 +201,11 @@ class _Form(Hints, Sealed):
                                  "and the like; this one was made from another")
         return self.info
 
-    epoch = property(lambda self: self._known.epoch, doc="Epoch.")
-    position = property(lambda self: self._known.position, doc="Of the first sample over all ranks.")
-    next_position = property(lambda self: self._known.next_position, doc="The cursor just past the batch.")
+    epoch = property(lambda self: self._known.epoch, doc="The batch's epoch.")
+    position = property(lambda self: self._known.position, doc="Position of the first sample, counted over all ranks.")
+    next_position = property(lambda self: self._known.next_position, doc="The cursor just after the batch.")
     index = property(lambda self: self._known.index, doc="Number of the batch in its epoch.")
-    n_valid = property(lambda self: self._known.n_valid, doc="Rows that are samples.")
+    n_valid = property(lambda self: self._known.n_valid, doc="Number of rows that are samples.")
     size_index = property(lambda self: self._known.size_index, doc="Index of the batch's size in sizes of penstock.image.")
     sample_ids = property(lambda self: self._known.sample_ids, doc=BatchInfo.sample_ids.__doc__)
     data_sets = property(lambda self: self._known.data_sets, doc=BatchInfo.data_sets.__doc__)
@@ -207,9 +222,9 @@ class _Form(Hints, Sealed):
     def to(self, device: Any, non_blocking: bool = False) -> Any:
         """Copy PyTorch's tensors to a device, by their own to(device, non_blocking=...).
 
-        Returns a batch of the same form and names, with the same epoch, sample_ids and the rest; or this
-        batch, where all tensors are on the device already. The offsets of a Ragged stay on the host. Values
-        that are no arrays are kept. TypeError: arrays of other libraries than PyTorch.
+        Returns a batch of the same form and names, with the same epoch, sample_ids and the rest; or this batch, if all
+        tensors are on the device already. The offsets of a Ragged stay on the host. Values that are not arrays are
+        kept. Raises TypeError for arrays of other libraries than PyTorch.
         """
         if type(device).__name__ == "dtype":
             raise TypeError(f"batch.to: takes a device, not the dtype {device}, which labels would get as well: "
@@ -220,22 +235,22 @@ class _Form(Hints, Sealed):
         if all(moved[name] is value for name, value in parts.items()):
             return self
         made = self._made_of(moved)
-        made.info = copy.copy(self.info)  # without the share: these tensors are not in the slot
+        made.info = copy.copy(self.info)  # the copy has no share: these tensors are not in the slot
         return made
 
     def _repr_html_(self) -> str:
-        """Of notebooks."""
+        """Return the table that a notebook shows."""
         from . import notebook
         return notebook.of_batch(f"penstock.{type(self).__name__}", self._parts(), self.info)
 
-    # What each form has of its own.
+    # Each form has its own two methods.
 
     def _parts(self) -> dict[str, Any]:
-        """The tensors by their names, or numbers."""
+        """Return the tensors by their names, or by their numbers as text."""
         raise NotImplementedError
 
     def _made_of(self, parts: dict[str, Any]) -> Any:
-        """The same form of other tensors."""
+        """Return a batch of this form with other tensors."""
         raise NotImplementedError
 
 
@@ -260,11 +275,11 @@ def _shape(value: Any) -> str:
 class Batch(dict[str, Any], _Form):
     """The tensors of a batch by their names.
 
-    Iterating, and with it unpacking, gives the tensors in the order of the outputs: `for x, y in loader`.
-    All else is as a dict's, and goes by names: batch["x"], "x" in batch, len, keys(), values(), items(),
-    get, ==, dict(batch), {**batch}, f(**batch). copy(), |, pickle, copy.copy and to(device) give batches with
-    the same epoch, sample_ids and the rest. What iterates over a mapping for its names (torch's default_collate,
-    `for name in batch`) takes dict(batch), or batch.keys().
+    Iterating, and with it unpacking, gives the tensors in the order of the outputs: `for x, y in loader`. Everything
+    else works as on a dict, by names: batch["x"], "x" in batch, len, keys(), values(), items(), get, ==, dict(batch),
+    {**batch}, f(**batch). copy(), |, pickle, copy.copy and to(device) give batches with the same epoch, sample_ids and
+    the rest. Code that iterates over a mapping for its names, such as torch's default_collate or `for name in batch`,
+    needs dict(batch) or batch.keys().
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -283,7 +298,7 @@ class Batch(dict[str, Any], _Form):
     def __getitem__(self, name: str) -> Any:
         try:
             return super().__getitem__(name)
-        except (KeyError, TypeError):  # TypeError: arrays cannot be hashed
+        except (KeyError, TypeError):  # an array cannot be hashed: TypeError
             raise KeyError(self._no_tensor(name)) from None
 
     def _no_tensor(self, name: Any) -> str:
@@ -322,9 +337,9 @@ class Batch(dict[str, Any], _Form):
 
 
 class TupleBatch(tuple[Any, ...], _Form):
-    """The tensors of a batch in the order of the outputs."""
+    """The tensors of a batch in the order of the outputs, with the attributes of penstock.BatchInfo."""
 
-    index = _Form.index  # the batch's number, as of all forms; a tuple's method would look for arrays
+    index = _Form.index  # number of the batch, as in all forms; a tuple's own method would search for arrays
 
     def _parts(self) -> dict[str, Any]:
         return {str(i): value for i, value in enumerate(self)}
@@ -337,17 +352,18 @@ class TupleBatch(tuple[Any, ...], _Form):
         return f"<penstock.TupleBatch ({parts})" + (f" {self.info}>" if self.info else ">")
 
 
-# ---- to what takes nested values apart: jax.jit, torch.utils._pytree ---------------------------------------
+# ---- for jax.jit and torch.utils._pytree, which take nested values apart -----------------------------------
 
 
 class _Node(NamedTuple):
-    """A type that they take apart. key: how jax.tree_util and torch.utils._pytree name a way to a value."""
+    """A type that jax.tree_util and torch.utils._pytree take apart. key: the kind of keys by which they name its
+    values."""
 
     kind: type
     key: str
     names: Callable[[Any], tuple[Any, ...]]
     values: Callable[[Any], tuple[Any, ...]]
-    together: Callable[[Any, Any], Any]  # of names and values
+    together: Callable[[Any, Any], Any]  # function of (names, values)
 
 
 _RAGGED = ("data", "offsets", "device_offsets")
@@ -363,7 +379,8 @@ _NODES = (
 
 
 def _with_keys(node: _Node, keys: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What gives the values with the ways to them, and the names. keys: the framework's type of each key."""
+    """Return a function of a value, which returns its parts with their keys, and their names. keys: the framework's
+    type of each kind of key."""
     key = keys[node.key]
 
     def apart(value: Any) -> Any:
@@ -373,22 +390,23 @@ def _with_keys(node: _Node, keys: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def register_jax() -> None:
-    """Let jax.jit and others take our batches apart; those that they make have the tensors only."""
+    """Let jax.jit and other functions of JAX take our batches apart. The batches that they make have the tensors only."""
     from jax import tree_util
     keys = {"dict": tree_util.DictKey, "sequence": tree_util.SequenceKey, "attribute": tree_util.GetAttrKey}
-    with contextlib.suppress(ValueError):  # they are registered already
+    with contextlib.suppress(ValueError):  # ValueError: the types are registered already
         for node in _NODES:
             tree_util.register_pytree_with_keys(node.kind, _with_keys(node, keys), node.together, _apart(node))
 
 
 def register_torch() -> None:
-    """The same for torch.utils._pytree, on which torch.func and torch.export rely."""
+    """Let torch.utils._pytree take our batches apart, for torch.func and torch.export. The batches that they make have
+    the tensors only."""
     from torch.utils import _pytree
     register = getattr(_pytree, "register_pytree_node", None)  # from PyTorch 2.2 on
     if register is None:
         return
     keys = {"dict": getattr(_pytree, "MappingKey", None), "sequence": getattr(_pytree, "SequenceKey", None),
-            "attribute": getattr(_pytree, "GetAttrKey", None)}  # from 2.3 on
+            "attribute": getattr(_pytree, "GetAttrKey", None)}  # from PyTorch 2.3 on
     with contextlib.suppress(ValueError):
         for node in _NODES:
             ways = {"flatten_with_keys_fn": _with_keys(node, keys)} if keys["dict"] else {}
@@ -423,10 +441,10 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
 
 
 class _Made(_Form):
-    """The base of dataclasses that are made here, which pickle cannot find by their name."""
+    """The base of dataclasses that this module makes. Pickle cannot find these by their name."""
 
     def _may_set(self, name: str) -> bool:
-        """Whether it is a tensor."""
+        """Return whether the name is that of a tensor, or `info`."""
         return name == "info" or name in type(self).__dataclass_fields__  # type: ignore[attr-defined]
 
     def _parts(self) -> dict[str, Any]:
@@ -475,13 +493,13 @@ def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
 
     def make(found: list[Any], info: BatchInfo) -> Any:
         batch = cls(**dict(zip(names, found)), **({"info": info} if needs_info else {}))
-        object.__setattr__(batch, "info", info)  # also of frozen ones
+        object.__setattr__(batch, "info", info)  # also of frozen dataclasses
         return batch
     return make
 
 
 def info_of(batch: Any) -> BatchInfo:
-    """Where a batch is from. TypeError: it did not come from a loader."""
+    """Return the record of a batch. Raises TypeError for a value that did not come from a loader."""
     info = batch if isinstance(batch, BatchInfo) else getattr(batch, "info", None)
     if not isinstance(info, BatchInfo):
         raise TypeError(f"after: value is of type {type(batch).__name__}, without info; must be a batch "
@@ -490,10 +508,10 @@ def info_of(batch: Any) -> BatchInfo:
 
 
 def maker(form: Any, names: tuple[str, ...]) -> Maker:
-    """What makes a batch of its tensors and its info.
+    """Return the function that makes a batch of a list of tensors and their BatchInfo.
 
-    form: "dict", "tuple", "dataclass", or a dataclass of yours whose fields are the outputs; its objects get
-    an attribute `info`, a BatchInfo.
+    form: "dict", "tuple", "dataclass", or a dataclass of the user's whose fields are the outputs. Its objects get an
+        attribute `info`, a BatchInfo.
     """
     if form == "dict":
         return _dict_maker(names)
@@ -507,7 +525,7 @@ def maker(form: Any, names: tuple[str, ...]) -> Maker:
 
 
 def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> tuple[tensors.Layout, ...]:
-    """What all batches of one size have in common, from one of them."""
+    """Return the layouts of the tensors, which all batches of one size have in common. batch: any batch of that size."""
     found = []
     for index, (name, output) in enumerate(outputs.items()):
         given = batch.tensors[index]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rows a batch has: those of this process, or those of all processes together, which are then divided; at
-open, by a schedule, and changed between two batches."""
+"""The number of rows of a batch: rows of this process, or rows of all processes together, which are then divided. They
+are given at open, by a number or a schedule, and may be changed between two batches."""
 from __future__ import annotations
 
 import operator
@@ -21,14 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchSize", "Rows", "change", "of", "restored", "warn_of_dropped"]
 
-Rows = Union[int, Mapping[int, int], "Budget"]  # of all batches, by the step from which on batches have them, or by cost
+Rows = Union[int, Mapping[int, int], "Budget"]  # batch sizes: a number; by the first step that has each; or by cost
 
 
 class BatchSize(NamedTuple):
-    """own: rows of this process's batches, the most where they vary. world_wide: of all processes' together. most: rows
-    of this process that its slots have room for. settings: those of the library. schedule: (first step, rows) of each
-    change in the run, if there are any; all else is then that of the first steps. budget: what gives batches their rows,
-    which are then the most, once the loader is open."""
+    """The rows of a loader's batches.
+
+    own: rows of this process's batches; the most where they vary.
+    world_wide: rows of all processes together.
+    most: rows of this process that the slots have room for.
+    settings: values for the library's settings.
+    schedule: (first step, rows) of each change in the run; () for none. The other members are then those of the first
+        steps.
+    budget: the penstock.Budget that decides the rows; None: none. Once the loader is open, the other members have its
+        most rows.
+    """
 
     own: int
     world_wide: int
@@ -39,27 +46,27 @@ class BatchSize(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether sizes follow from a schedule or a budget, and cannot be set."""
+        """Whether a schedule or a budget decides the sizes, so that they cannot be set."""
         return bool(self.schedule) or self.budget is not None
 
     def costed(self, path: str, catalog: Catalog, order: str, mixture: Any) -> Costed | None:
-        """The budget with the costs of a data set's samples; None: there is no budget."""
+        """Return the budget with the costs of a data set's samples; None: there is no budget."""
         if self.budget is None:
             return None
         from .budget import Costed
         return Costed(self.budget, path, catalog, order, mixture)
 
     def opened(self, loader: Any, world: int) -> BatchSize:
-        """The same with the rows of an open loader, a pointer."""
+        """Return a copy with the rows of an open loader. loader: a pointer."""
         most = int(_c.lib.pstk_max_rows(loader))
         return self._replace(own=most, world_wide=most * world, most=most)
 
     def steps(self) -> Any:
-        """The schedule as the library takes it."""
+        """Return the schedule as an array for the library."""
         return (_c.BatchStep * len(self.schedule))(*(_c.BatchStep(from_, rows) for from_, rows in self.schedule))
 
     def schedule_to(self, settings: _c.Settings | _c.OrderSettings) -> Any:
-        """Give it to settings. Returns what they point to."""
+        """Set the schedule in the settings. Returns the array that they point to, which the caller keeps."""
         array = self.steps()
         order = settings.order if isinstance(settings, _c.Settings) else settings
         order.n_batch_steps = len(array)
@@ -69,23 +76,24 @@ class BatchSize(NamedTuple):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The schedule as a state has it: [step, rows] of each size, the first one too, and the setting that rows are of;
-        empty without one."""
+        """The schedule as a state has it: [step, rows] of each size, the first one included, and the name of the
+        setting that the rows are of; {} without a schedule."""
         return {"batch_schedule": [[0, self.given], *map(list, self.schedule)],
                 "batch_schedule_of": self.name} if self.schedule else {}
 
     @property
     def name(self) -> str:
-        """The argument that gave the rows."""
+        """The name of the setting that was given: "batch_size" or "global_batch_size"."""
         return "global_batch_size" if self.settings["global_batch_size"] else "batch_size"
 
     @property
     def given(self) -> int:
-        """Its value."""
+        """The value of that setting."""
         return self.settings[self.name]
 
     def changed(self, rows: int, world: int) -> BatchSize:
-        """As many rows, given in the same way. Raises SettingsError if the slots have no room for them."""
+        """Return a copy with this number of rows, of the same setting. Raises SettingsError if the slots have no room
+        for them."""
         found = of(**{"batch_size": None, "global_batch_size": None, self.name: rows},
                    uneven=bool(self.settings["uneven"]), max_batch_size=None, world=world)
         if found.own > self.most:
@@ -95,7 +103,7 @@ class BatchSize(NamedTuple):
         return found._replace(most=self.most)
 
     def for_order(self) -> dict[str, int]:
-        """The members of struct pstk_order_settings."""
+        """Return members of struct pstk_order_settings, by name."""
         rows = self.settings["global_batch_size"]
         return {"batch_size": 0 if rows else self.own, "global_batch_size": rows}
 
@@ -132,7 +140,7 @@ def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any
 
 
 def _is_budget(value: Any) -> bool:
-    return hasattr(value, "too_long") and hasattr(value, "max_rows")  # budget.py is imported where there is one
+    return hasattr(value, "too_long") and hasattr(value, "max_rows")  # budget.py is not imported for this
 
 
 def _budgeted(budget: Any, global_batch_size: Any, max_batch_size: Any, world: int) -> BatchSize:
@@ -153,7 +161,7 @@ def _step(name: str, value: Any) -> int:
 
 
 def _scheduled(name: str, given: Mapping[Any, Any], uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
-    """The sizes by their first steps."""
+    """Return the sizes of a schedule. Raises TypeError and SettingsError."""
     steps = sorted((_step(name, step), rows) for step, rows in given.items())
     if not steps or steps[0][0] != 0:
         raise SettingsError(f"{name}: value is {dict(given)!r}; must have the rows of step 0 ({{0: 256, 10_000: 512}})")
@@ -191,7 +199,8 @@ def _at_first(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) 
 
 
 def _checked(loader: Loader, name: str, rows: Any) -> BatchSize:
-    """The size that a loader shall have, if it may be changed now."""
+    """Return the new size for a loader. Raises SettingsError if it must not be changed now, or slots have no room for
+    it."""
     now = loader._place.size
     loader._handle.check_turn()
     if now.budget is not None:
@@ -206,7 +215,7 @@ def _checked(loader: Loader, name: str, rows: Any) -> BatchSize:
 
 
 def change(loader: Loader, name: str, rows: Any, unchecked: bool) -> None:
-    """Give a loader's batches another size from the next one on: loader.set_batch_size and the like."""
+    """Give a loader's batches another size from the next one on, for loader.set_batch_size and the like."""
     world, size = loader.ranks.world, None
     if switch("unchecked", unchecked) or world == 1:
         size = _checked(loader, name, rows)
@@ -226,8 +235,8 @@ def change(loader: Loader, name: str, rows: Any, unchecked: bool) -> None:
 
 
 def warn_of_dropped(loader: Loader) -> None:
-    """Warn on rank 0 if some samples never come, at the place outside of the package that asked for the size. With a schedule or
-    a budget their number varies."""
+    """Warn on rank 0 if some samples never come, at the line outside of the package that asked for the size. With a
+    schedule or a budget nothing is said: the number of such samples varies."""
     size = loader._place.size
     if loader._order != "sequential" or loader._numbers["last_batch"] != _c.LAST_DROP or size.is_fixed or loader.ranks.rank:
         return
@@ -241,10 +250,10 @@ def warn_of_dropped(loader: Loader) -> None:
 
 
 def restored(loader: Loader, state: Mapping[str, Any]) -> BatchSize:
-    """The size of a state that a loader loads: the state's where the loader was opened with max_batch_size, else its
-    own. Raises SettingsError if its slots have no room for that."""
+    """Return the size for a loader that loads a state: the state's if the loader was opened with max_batch_size, else
+    the loader's own. Raises SettingsError if the slots have no room for it."""
     now = loader._place.size
-    # States of before global batches had no such size.
+    # A state from before global batches has no such entry.
     if "max_batch_size" not in loader._numbers or state.get(now.name, now.given) == now.given:
         return now
     try:

@@ -6,11 +6,11 @@
     penstock.Budget(16_384, "tokens.length", padded=True)      # for a loop that pads to the longest row
     penstock.Budget(4_000_000, lambda columns: columns["jpg.width"] * columns["jpg.height"])
 
-Every sample has a cost. The order of an epoch is walked from its start, and each sample goes to the open batch of its
-bucket, which has samples of like cost. Where that batch would exceed the budget, it comes next, and the sample begins
-another one. At the end of the epoch the open batches come, in the order of their first samples. So each sample comes
-once in an epoch, and the batches do not depend on the number of processes: in step t of R processes, process r has batch
-t * R + r.
+Every sample has a cost. Buckets are ranges of costs, and each bucket has one open batch. The loader goes through the
+order of an epoch, and adds each sample to the open batch of its bucket. If the batch would then exceed the budget, it
+is complete, and the sample begins a new one. Batches come in the order in which they are completed; at the end of the
+epoch the open ones follow, in the order of their first samples. So each sample comes once in an epoch, and the batches
+do not depend on the number of processes: in step t of R processes, process r has batch t * R + r.
 """
 from __future__ import annotations
 
@@ -52,41 +52,42 @@ def _edges(buckets: Any) -> tuple[int, ...]:
 
 
 def _listed(costs: Costs) -> Any:
-    """Costs to compare with others: numbers as a list, also those of an array."""
+    """Return costs in a form that can be compared: numbers as a list, also those of an array."""
     if isinstance(costs, str) or callable(costs):
         return costs
     return costs.tolist() if hasattr(costs, "tolist") else list(costs) if isinstance(costs, Sequence) else costs
 
 
 class Budget(Sealed):
-    """Batches of samples that cost `total` together, or a little less: batch_size=penstock.Budget(...) of
-    penstock.Loader.
+    """Batches whose samples cost at most `total` together: batch_size=penstock.Budget(...) of penstock.Loader.
 
-    total: what the samples of one process's batch may cost together.
-    column: what each sample costs, a whole number, 0 or more: the name of a side column (Dataset.columns has their names:
-        packing makes "tokens.length" of a field tokens of variable length); a function that gets the columns by their
-        names, whole numbers as int64 NumPy arrays, and returns an array; or one number for each sample of the data set,
-        by id, also where subset= leaves fewer.
-    buckets: costs at which buckets begin, rising; [] is a single bucket. None: the first begins at the smallest cost of
-        the loader's samples (at least 1), each further one at 5/4 of the one before, rounded down, and at least 1 above
-        it. So what is in one batch differs by a quarter at most.
-    max_rows: the most rows of a batch; None: as many as the budget allows. Slots have memory for that many: the rows that
-        `total` allows of the smallest cost of a bucket.
-    padded: a batch costs its rows times the cost of its dearest one: for loops that pad. False: the sum.
-    too_long: what becomes of samples that cost more than `total`: "error" raises SettingsError when the loader opens,
+    total: the most that the samples of one process's batch may cost together.
+    column: the cost of each sample, a whole number from 0 to 2**32 - 1. It is the name of a side column
+        (Dataset.columns has their names: packing makes "tokens.length" of a field `tokens` of variable length). Or it
+        is a function: it gets the columns by their names, NumPy arrays, of int64 for whole numbers except uint64, and
+        returns an array. Or it is one number for each sample of the data set, by id, also where subset= leaves fewer.
+    buckets: the costs at which buckets begin, in rising order; [] is a single bucket. None: the first bucket begins at
+        the smallest cost of the loader's samples (at least 1), each further one at 5/4 of the one before, rounded down,
+        and at least 1 above it. So the costs in one batch differ by a quarter at most.
+    max_rows: the most rows of a batch; None: as many as the budget allows. Slots have memory for this number of rows.
+    padded: True: a batch costs its rows times its largest cost, for loops that pad rows to the longest. False: it costs
+        the sum.
+    too_long: the treatment of samples that cost more than `total`: "error" raises SettingsError when the loader opens,
         "drop" leaves them out, "alone" gives each a batch of its own.
 
     With last_batch="short" each sample comes once in an epoch; processes without a batch in the last step get one of 0
-    rows. "pad" gives these processes batches from the start of the epoch. "drop" leaves out the last step if it has not a
-    batch for every process, unless it is the only one. All processes have the same number of batches; it may differ from
-    epoch to epoch.
+    rows. "pad" gives these processes batches from the start of the epoch. "drop" leaves out the last step if some
+    process has no batch in it, unless it is the only step. All processes have the same number of batches; it may differ
+    from epoch to epoch.
 
-    The loader's memory: 4 bytes for each sample of the data set, and for each of two epochs 4 for each sample of an epoch
-    (8 from 2**32 samples on) and 8 for each batch that there may be. It is part of max_memory. An epoch is walked when the loader
-    opens, each further one by a reader thread before its first batch is read.
+    A budget takes memory of the loader, which max_memory includes: 4 bytes for each sample of the data set; and for
+    each of two epochs 4 bytes for each sample of an epoch (8 from 2**32 samples on), and 8 for each possible batch. The
+    loader forms the batches of an epoch when it opens; a reader thread forms those of each further epoch before it
+    reads the first.
 
-    Raises TypeError, SettingsError: a value is wrong. When the loader opens also: no such column; a column with a value that
-    is negative, above 2**32 - 1 or not whole, or with another number of values; samples that cost more than `total`.
+    Raises TypeError and SettingsError for a wrong value. When the loader opens, it raises them also if there is no such
+    column; if a cost is negative, above 2**32 - 1 or not whole; if there are more or fewer costs than samples; with
+    order="windowed" or a mixture; and for samples that cost more than `total`.
     """
 
     total: int
@@ -111,7 +112,7 @@ class Budget(Sealed):
         self._fix(total=total, column=column, buckets=edges, max_rows=max_rows, padded=padded, too_long=too_long)
 
     def _rest(self) -> tuple[Any, ...]:
-        """What it says, except the costs."""
+        """Return all members except the costs."""
         return self.total, self.buckets, self.max_rows, self.padded, self.too_long
 
     def __eq__(self, other: object) -> bool:
@@ -133,7 +134,7 @@ class Budget(Sealed):
 
 
 class _Columns(Mapping[str, Any]):
-    """The columns of a data set by their names, read when they are asked for."""
+    """The columns of a data set by their names. Each is read when it is asked for."""
 
     def __init__(self, path: str, catalog: Catalog) -> None:
         self._path, self._catalog, self._found = path, catalog, {column.name: column for column in catalog.columns}
@@ -150,7 +151,7 @@ class _Columns(Mapping[str, Any]):
         return len(self._found)
 
     def read(self, name: str) -> array[Any]:
-        """The values of a column, as they are stored."""
+        """Return the values of a column, in the column's own type. Raises SettingsError."""
         if name not in self._found:
             raise no_column("Budget.column", name, self._path, self._catalog)
         dtype = self._found[name].dtype
@@ -169,7 +170,7 @@ class _Columns(Mapping[str, Any]):
 
 
 def _n_samples(handle: c_void_p) -> int:
-    info = _c.DatasetInfo(size=_c.DatasetInfo.n_left_out.offset)  # without these, the library does not look for files left out
+    info = _c.DatasetInfo(size=_c.DatasetInfo.n_left_out.offset)  # short: the library then looks for no files left out
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(info)), errors.new())
     return int(info.n_samples)
 
@@ -190,13 +191,13 @@ def _one_by_one(values: Iterable[Any]) -> array[int]:
 
 
 def _of_array(values: Any) -> array[int]:
-    """A NumPy array, at once."""
+    """Return the costs in a NumPy array. Raises TypeError and SettingsError."""
     import numpy
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise TypeError(f"Budget.column: value is an array of dtype {values.dtype} and shape {values.shape}; must have one "
                         "dimension and whole numbers")
     with numpy.errstate(invalid="ignore"):
-        wrong = ~((values >= 0) & (values <= _MAX))  # NaN, too
+        wrong = ~((values >= 0) & (values <= _MAX))  # also true for NaN
         if values.dtype.kind == "f":
             wrong |= numpy.floor(values) != values
     if wrong.any():
@@ -208,7 +209,7 @@ def _of_array(values: Any) -> array[int]:
 
 
 def _costs(budget: Budget, path: str, catalog: Catalog) -> array[int]:
-    """What each sample of the data set costs."""
+    """Return the cost of each sample of the data set. Raises TypeError and SettingsError."""
     given, columns = budget.column, _Columns(path, catalog)
     if isinstance(given, str):
         values: Any = columns.read(given)
@@ -235,7 +236,7 @@ def _costs(budget: Budget, path: str, catalog: Catalog) -> array[int]:
 
 
 class Costed:
-    """A budget and what the samples of one data set cost."""
+    """A budget with the costs of one data set's samples."""
 
     def __init__(self, budget: Budget, path: str, catalog: Catalog, order: str, mixture: Any) -> None:
         if order == "windowed":
@@ -259,10 +260,11 @@ class Costed:
             self._struct.edges, self._struct.n_edges = cast(edges, POINTER(c_uint32)), len(budget.buckets)
         words = (c_uint64 * 2)()
         errors.check(_c.lib.pstk_budget_digest(byref(self._struct), words), errors.new())
-        self.digest = f"{words[0]:016x}{words[1]:016x}"  # of the budget and all costs
+        self.digest = f"{words[0]:016x}{words[1]:016x}"  # digest of the budget and all costs
 
     def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
-        """Have the settings name this budget, which must live until the loader is open."""
+        """Point the settings to this budget, which must live until the loader is open. Outputs whose items the costs
+        count get room for them."""
         settings.budget = pointer(self._struct)
         for i, output in enumerate(outputs.values()):
             size = self._item_size(output)
@@ -270,7 +272,7 @@ class Costed:
                 settings.outputs[i].bytes_per_batch = max(self._budget.total, max(self._values)) * size
 
     def _item_size(self, output: Output) -> int:
-        """Bytes of an item of an output whose items the costs count; 0: of another one."""
+        """Return the bytes of an item of an output, if the costs count its items; else 0."""
         column = next((column for column in self._catalog.columns if column.name == self._budget.column), None)
         if column is None or column.field != output.field:
             return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers and fields of a data set, from its manifest, without reading a record."""
+"""The numbers and fields of a data set, taken from its manifest: no record is read."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,16 +16,29 @@ from .packing.schema import Field
 if TYPE_CHECKING:
     from .foreign import Opening
 
-# Of images.
+# encodings of image fields
 _ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code != _c.ENCODING_NONE}
 _FACTS = {code: name for name, code in _c.NAMES["column_fact"].items()}
 
 
 @dataclasses.dataclass(frozen=True)
 class DatasetInfo:
-    """The numbers of a whole data set. identity: a digest of schema and content, the same for any sharding. n_left_out: of a
-    folder of images, those next to its class folders: they are no samples, as for ImageFolder. Of folders of tar archives,
-    TFRecord files, Megatron-LM's pairs or arrays: what left_out says, a sentence about files of the format that are not read."""
+    """The numbers of a whole data set.
+
+    n_samples: number of samples.
+    n_shards: number of shards.
+    bytes: size of all shards and dictionaries.
+    identity: a digest of schema and content, the same for any sharding.
+    format_version: version of the format; 0: the format has none.
+    names: class names; () if there are none.
+    format: name of the record format: "pstk", "tar", ...
+    has_checksums: True: checksums cover every sample, and every read checks them. False: loaders cannot find damaged
+        content.
+    n_left_out: of a folder of images: the number of images next to its class folders, which are no samples, as for
+        ImageFolder. Of folders of tar archives, TFRecord files, Megatron-LM's pairs or arrays: the number of files that
+        `left_out` describes. Else 0.
+    left_out: a sentence about those files of the format that are not read; "": there are none.
+    """
     n_samples: int
     n_shards: int
     bytes: int
@@ -33,18 +46,24 @@ class DatasetInfo:
     format_version: int
     names: tuple[str, ...] = dataclasses.field(repr=False)  # class names
     format: str = "pstk"
-    has_checksums: bool = True  # of each sample; False: loaders cannot find damaged content
+    has_checksums: bool = True  # see above; a loader without them cannot find damaged content
     n_left_out: int = 0
     left_out: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class FieldInfo:
-    """A field, with the maxima and sums of its values in bytes (plain: decompressed) and pixels.
+    """A field of a data set, with maxima and sums over its records.
 
-    encodings: numbers of records by "jpeg", "png", "pixels". n_damaged: records with a JPEG that is marked as
-    damaged. n_absent: records of TFRecord files without the field: their value is its default, or empty if the field is
-    variable; else they are errors.
+    name: name of the field.
+    field: its penstock.Field.
+    max_stored_size, max_plain_size: bytes of the largest value, as stored and decompressed.
+    stored_bytes, plain_bytes: bytes of all values, as stored and decompressed.
+    max_width, max_height: pixels of the widest and of the highest image; images only.
+    encodings: numbers of records by "jpeg", "png", "pixels".
+    n_damaged: number of records with a JPEG that is marked as damaged.
+    n_absent: number of records of TFRecord files without the field. Their value is the field's default, or empty if the
+        field is variable; else they are errors.
     """
     name: str
     field: Field
@@ -61,8 +80,15 @@ class FieldInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnInfo:
-    """A side column: one scalar for each record. dtype: "int64", ... fact: what of the field `field` it has:
-    "value", "size" (bytes), "length", "width" or "height"; None: it was added. bytes: of its files."""
+    """A side column of a data set: one scalar for each record.
+
+    name: name of the column.
+    dtype: "int64", "float32", ...
+    fact: the fact about the field `field` that its values are: "value", "size" (bytes), "length", "width" or "height".
+        None: penstock.add_column made it.
+    field: name of that field; None: penstock.add_column made it.
+    bytes: size of its files.
+    """
     name: str
     dtype: str
     fact: str | None
@@ -78,14 +104,14 @@ class Catalog(NamedTuple):
     columns: tuple[ColumnInfo, ...]
 
     def warn_of_left_out(self, path: str) -> None:
-        """Warn of files that are left out, outside of the package."""
+        """Warn of files that are left out, at the line outside of the package that opened the data set."""
         said = left_out(self.info, path)
         if said:
             warnings.warn(said, stacklevel=level_outside())
 
 
 def left_out(info: DatasetInfo, path: str) -> str:
-    """What to say of the files that a data set leaves out, in the words of `penstock pack`; "": there are none."""
+    """Describe the files that a data set leaves out, in the words of `penstock pack`; "": there are none."""
     if info.left_out or not info.n_left_out:
         return info.left_out
     s, are = ("", "is") if info.n_left_out == 1 else ("s", "are")
@@ -132,7 +158,7 @@ def of(handle: c_void_p) -> Catalog:
 
 
 def no_column(what: str, name: Any, path: str, known: Catalog) -> errors.SettingsError:
-    """The error for a column that a data set lacks. Other formats than penstock's have none."""
+    """Return the error for a column that a data set lacks. Only data sets in penstock's own format have columns."""
     must = f"{what}: value is {name!r}; must be a side column of {path}"
     if known.info.format == "pstk":
         return errors.SettingsError(must + near_or_all(name, (column.name for column in known.columns)))

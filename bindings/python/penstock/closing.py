@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that are closed when the process ends. A child that multiprocessing forked ends by os._exit, which runs no function
-of atexit, so there a finalizer of multiprocessing closes them."""
+"""Close open objects when the process ends. A child that multiprocessing forked ends by os._exit, which runs no
+function of atexit. There a finalizer of multiprocessing closes them."""
 from __future__ import annotations
 
 import atexit
@@ -18,11 +18,12 @@ __all__ = ["ClosedAtEnd"]
 T = TypeVar("T")
 
 _all: list[ClosedAtEnd[Any]] = []
-_finalized_in = 0  # the process in which multiprocessing calls _finalize
+_finalized_in = 0  # id of the process in which multiprocessing will call _finalize
 
 
 class ClosedAtEnd(Generic[T]):
-    """A set of open objects. `close` gets those left when the process ends; every one of them, whatever one of them raises."""
+    """A set of open objects. When the process ends, `close` is called for each that is left, whatever one of the calls
+    raises."""
 
     def __init__(self, close: Callable[[T], None]) -> None:
         self._close = close
@@ -44,17 +45,19 @@ class ClosedAtEnd(Generic[T]):
 
 
 def _finalize_in_child() -> None:
-    """Let multiprocessing call _finalize, in its children. It is never imported for this: its children have it."""
+    """Have multiprocessing call _finalize, in its children. multiprocessing is never imported for this: its children
+    have it."""
     global _finalized_in
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
     if process is None or util is None or process.parent_process() is None or _finalized_in == os.getpid():
         return
     _finalized_in = os.getpid()
-    util.Finalize(None, _finalize, exitpriority=0)  # those of queues, which sinks may use, are below 0
+    util.Finalize(None, _finalize, exitpriority=0)  # queues, which sinks may use, have priorities below 0 and so are closed later
 
 
 def _ends_by_atexit() -> bool:
-    """Whether this child was spawned: its interpreter ends as any other, by atexit, after what users registered there."""
+    """Return whether this child was spawned. Its interpreter then ends normally, and calls the functions of atexit in
+    reverse order."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_bootstrap":
         frame = frame.f_back
@@ -63,7 +66,7 @@ def _ends_by_atexit() -> bool:
 
 
 def _forget() -> None:
-    """In a child of fork: what the parent has open is the parent's, and its locks may be held for ever here."""
+    """Forget all objects in a child of fork: the parent owns them, and nobody would release their locks here."""
     for objects in _all:
         objects._open = weakref.WeakSet()
 
@@ -72,7 +75,8 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _finalize() -> None:
-    """Close all. Threads that multiprocessing waits for after its finalizers may still use them, and are waited for first."""
+    """Close all objects. multiprocessing waits for non-daemon threads only after its finalizers, and these threads may
+    still use the objects, so this waits for them first."""
     if _ends_by_atexit():
         return
     others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
@@ -86,5 +90,5 @@ def _close_after(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.join()
     with contextlib.ExitStack() as stack:
-        for objects in _all:  # the newest first, as atexit does
+        for objects in _all:  # as atexit: the newest set first
             stack.callback(objects.close_all)

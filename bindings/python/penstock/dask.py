@@ -21,12 +21,12 @@ _FRAMES = ("DataFrame", "Series", "Array")
 
 
 def _write_partition(samples: Iterable[Any], numbers: Iterable[int], place: Place) -> list[Done]:
-    """The body of a task. numbers: the partition's, alone."""
+    """Write the samples of one partition, in a task. numbers: the number of the partition, as the only item."""
     return [place.write(next(iter(numbers)), samples)]
 
 
 def _inferred(bag: Any) -> dict[str, Field]:
-    """The schema of the first samples of the first partition."""
+    """Return the schema of the first samples of the first partition."""
     from .packing.samples import N_LOOKED_AT, inferred_schema, record_of
     first = bag.take(N_LOOKED_AT, npartitions=1, warn=False)
     if not first:
@@ -43,20 +43,20 @@ def write(bag: Any, path: str | os.PathLike[str], schema: Schema | None = None, 
     """Pack every item of a dask.bag.Bag into the penstock data set `path`. Returns it, opened.
 
     bag: items are samples as penstock.pack takes them: dicts, tuples, single values. It is computed by Dask's
-        scheduler, as bag.compute() is; each partition is a task. Samples are in the order of the partitions, and
-        of the items in each.
+        scheduler, as bag.compute() is; each partition is a task. Samples are in the order of the partitions, and of the
+        items in each.
     path: in a folder that all workers and this process see at the same path.
-    schema: {name: field}, see penstock.Field. None: found out from up to 8 samples as penstock.pack does; the first
-        partition is computed once more for that.
-    overwrite: replace a data set that stands there, by the last step.
-    The others: as penstock.pack and penstock.Writer take them.
+    schema: {name: field}, see penstock.Field. None: penstock infers it from up to 8 samples, as penstock.pack does;
+        Dask computes the first partition once more for that.
+    overwrite: replace an existing data set there, in the last step. The other arguments are those of penstock.pack and
+        penstock.Writer.
 
-    Workers write parts in a directory next to the data set. This process commits one attempt at each task, and
-    removes the rest. Tasks that fail, are run again, or lose their worker leave neither duplicates nor files. If this
-    process is killed, the old data set is whole, and the next pack of it removes what is left.
+    Workers write parts in a directory next to the data set. This process commits one attempt at each task, and removes
+    the rest. Tasks that fail, are run again, or lose their worker leave neither duplicates nor files. If this process
+    is killed, an old data set stays whole, and the next pack to this path removes the parts that are left.
 
-    Raises SettingsError (the path is not shared, no samples), DataSetExistsError, PackError, and what computing the
-    bag raises. After an error nothing of the pack remains.
+    Raises SettingsError (the path is not shared; there are no samples), DataSetExistsError, DataSetBusyError,
+    PackError, and any error of the bag's computation. After an error nothing of the pack remains.
     """
     needed("dask.bag", "packing a bag", "dask[bag]")
     if not is_a(bag, "dask.bag", "Bag"):

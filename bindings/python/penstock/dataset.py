@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of a data set by their number, for inspection, evaluation, repacking, and for programs that need a
-map-style data set. penstock.Loader is faster for training."""
+"""Read the records of a data set by their number: for inspection, evaluation and repacking, and for programs that need
+a map-style data set. For training penstock.Loader is faster."""
 from __future__ import annotations
 
 import ctypes
@@ -30,11 +30,11 @@ from .topics import Foreign
 
 __all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
 
-ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
+ANY_SIDE = 2**31 - 1  # shorter side that no image reaches, so it keeps its size; pixels
 
 
 class _Handle:
-    """The library's data set; closed when the last call that uses it has returned."""
+    """The library's data set. It is closed when the last call that uses it has returned."""
 
     def __init__(self, path: str, foreign: Opening) -> None:
         self.owner = os.getpid()
@@ -43,8 +43,8 @@ class _Handle:
 
     def __del__(self, _getpid: Any = os.getpid, _close: Any = _c.lib.pstk_dataset_close,
                 _byref: Any = byref) -> None:
-        # Defaults, because the globals may be gone when the interpreter ends. In a child of fork, a thread of
-        # the parent may seem to hold one of its locks, so the child leaves it open.
+        # These are default arguments, because the globals may be gone when the interpreter ends. A child of fork does
+        # not close it: a thread of the parent may seem to hold one of its locks there.
         if self.pointer and self.owner == _getpid():
             _close(_byref(self.pointer))
 
@@ -64,7 +64,7 @@ class _Handle:
 
 
 def _numpy_dtype(kind: str) -> Any:
-    """A dtype of DTYPES as NumPy's."""
+    """Return NumPy's dtype for a name in DTYPES."""
     import numpy
     if kind != "bfloat16":
         return numpy.dtype(kind).newbyteorder("<")
@@ -92,7 +92,7 @@ def _array_decoder(field: Field) -> Callable[[bytes], Any]:
         return _array(data[head:], dtype, struct.unpack_from(f"<{len(shape)}Q", data))
 
     def without(data: bytes) -> Any:
-        # NumPy cannot derive a dimension from no elements.
+        # NumPy cannot derive a dimension of an array without elements.
         return _array(data, dtype, derived if data or n_free == 0 else [0 if n is None else n for n in shape])
 
     return with_shape if n_free > 1 else without
@@ -114,7 +114,7 @@ def _decoder(field: Field) -> Callable[[bytes], Any]:
 
 
 def _as_rgb(pixels: Any) -> Any:
-    """Return uint8 [height, width, 3] of such an array, as a loader does. Raises UnsupportedError."""
+    """Return pixels as uint8 [height, width, 3], as a loader does. Raises UnsupportedError for 16-bit gray."""
     import numpy
     if pixels.dtype.itemsize == 2:
         if pixels.ndim == 2:
@@ -127,8 +127,8 @@ def _as_rgb(pixels: Any) -> Any:
 
 
 def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any], file_of: Callable[[int], str] | None = None) -> Any:
-    """Return what `read_value` returns; an error of the library names the sample, its file, where file_of finds one, and the
-    field."""
+    """Return the result of `read_value`. An error of the library gets the sample, its file, and the field at its
+    beginning. file_of: finds the file; None: it is not known."""
     try:
         return read_value()
     except errors.PenstockError as error:
@@ -139,7 +139,8 @@ def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any], file_of
 
 
 def _value_of(decode: Callable[[bytes], Any], data: bytes) -> Any:
-    """Return what `decode` makes of a value's bytes. Those of a hostile index or file may be no such value."""
+    """Return decode(data). Raises CorruptRecordError if the bytes are no value of the type, as those of a hostile index
+    or file may be."""
     try:
         return decode(data)
     except (struct.error, ValueError, OverflowError) as error:
@@ -147,9 +148,9 @@ def _value_of(decode: Callable[[bytes], Any], data: bytes) -> Any:
 
 
 def _decoded(data: bytes, is_damaged: bool = False) -> Any:
-    """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
-    the EXIF orientation. is_damaged: the record may be damaged, and what Pillow loads of it is taken. Raises
-    CorruptRecordError, UnsupportedError."""
+    """Decode a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. The EXIF orientation is
+    ignored. is_damaged: the file may be damaged, and is decoded as Pillow loads it. Raises CorruptRecordError,
+    UnsupportedError."""
     needed("numpy", "decoding images")
     out, size = ctypes.c_void_p(), ctypes.c_uint64()
     width, height = ctypes.c_uint32(), ctypes.c_uint32()
@@ -165,7 +166,7 @@ def _decoded(data: bytes, is_damaged: bool = False) -> Any:
 
 
 def _rgb_of(image: Any, is_damaged: bool = False) -> Any:
-    """Return uint8 [height, width, 3] of a file's bytes, or of stored pixels."""
+    """Return uint8 [height, width, 3], decoded from the bytes of a file or made of stored pixels."""
     return _decoded(image, is_damaged) if isinstance(image, bytes) else _as_rgb(image)
 
 
@@ -175,7 +176,8 @@ def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_damaged
 
 
 def _image_in_place(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_damaged: bool) -> Any:
-    """Return _image_of() of data in another format than penstock's; an error says whether damaged="accept" would take it."""
+    """Return _image_of() for data in another format than penstock's. An error says whether damaged="accept" would
+    accept the file."""
     try:
         return _image_of(data, info, is_decoded, accepts_damaged)
     except errors.CorruptRecordError as error:
@@ -192,25 +194,27 @@ def _image_in_place(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_d
 
 @explains({"transform": "a Dataset returns the stored values: transform them yourself, or use penstock.Loader"})
 class Dataset(Hints, Sealed):
-    """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
+    """The records of a data set: `dataset[i]` reads and checks record i, and returns a dict of its fields.
 
-    Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
-    (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
-    JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
-    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Masks ->
-    class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items.
+    Values are of these types. bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their
+    own memory (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of
+    the JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
+    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3], except
+    gray ones of 16 bits, which raise UnsupportedError. Masks -> class numbers, uint8 or uint16 [height, width]. Lists
+    -> lists of such items.
 
-    path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: names of the
-    fields to read; None: all. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted.
-    foreign: a penstock.Foreign: how data of another format is read in place. With damaged="refuse" damaged images raise
-    CorruptRecordError.
+    path: the data set's directory; for a data set of another format also a file, or a pattern of files.
+    fields: names of the fields to read; None: all.
+    decode: True: decode images in full, as Pillow does, also damaged JPEGs that packing accepted.
+    foreign: a penstock.Foreign: how data of another format is read in place. Unless it has damaged="accept", decoding a
+        damaged image raises CorruptRecordError.
 
-    It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
-    opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
-    `dataset[::2]` are data sets of those records. Negative numbers count from the end; numbers out of range
-    raise IndexError.
+    It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it opens
+    the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and `dataset[::2]`
+    are data sets of those records. Negative numbers count from the end; numbers out of range raise IndexError.
 
-    Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError.
+    Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError,
+    UnsupportedError.
     """
 
     path: str
@@ -235,7 +239,7 @@ class Dataset(Hints, Sealed):
         known.warn_of_left_out(self.path)
 
     def _prepare(self) -> None:
-        """Make the readers of the fields from the other attributes."""
+        """Make a reader for each field, from the other attributes."""
         numbers = {name: i for i, name in enumerate(self._fields)}
         self._readers = {name: (numbers[name], _decoder(self._fields[name].field)) for name in self._names}
 
@@ -265,7 +269,7 @@ class Dataset(Hints, Sealed):
         return {name: self._read(handle, sample_id, name, self._decode) for name in self._names}
 
     def get(self, index: int, field: str) -> Any:
-        """Return one field of a record, and read nothing else."""
+        """Return one field of a record. No other field is read."""
         return self._get(index, field, self._decode)
 
     def _get(self, index: int, field: str, is_decoded: bool) -> Any:
@@ -275,7 +279,7 @@ class Dataset(Hints, Sealed):
         return self._read(self._open(), self._sample_id(index), field, is_decoded)
 
     def _picture(self, index: int, field: str) -> Any:
-        """Return the pixels of an image: those that are stored, or else what its file decodes to."""
+        """Return the pixels of an image: the stored ones, or those decoded from its file."""
         value = self._get(index, field, False)
         return self._get(index, field, True) if isinstance(value, bytes) else value
 
@@ -308,7 +312,7 @@ class Dataset(Hints, Sealed):
         return value
 
     def _file_of(self, handle: _Handle, sample_id: int) -> str:
-        """The path of a sample's image, of folders and tables of images, as messages show it; "": unknown."""
+        """Return the path of a sample's image in a folder or table of images, escaped for messages; "": unknown."""
         if self._info.format not in ("folder", "table") or "path" not in self._fields:
             return ""
         try:
@@ -329,7 +333,8 @@ class Dataset(Hints, Sealed):
 
     @property
     def _path_lacks(self) -> str:
-        """The advice to a user who gives this Dataset for a path: its slice, and its foreign=, are not in the path."""
+        """The advice for a user who passes this Dataset as a path: a path has neither the slice nor the foreign= of the
+        Dataset."""
         ids, lacks = self._ids, ""
         if ids != range(self._info.n_samples):
             subset = f"Range({ids.start}, {ids.stop})" if ids.step == 1 else f"Ids({ids})"
@@ -341,15 +346,16 @@ class Dataset(Hints, Sealed):
 
     @property
     def columns(self) -> Mapping[str, ColumnInfo]:
-        """The side columns, as they were when this opened the data set. They hold one scalar for each record, and
-        are read without the records: classes, sizes, lengths, and what `penstock.add_column` added."""
+        """The side columns, as they were when the data set was opened. A side column has one scalar for each record,
+        and is read without the records: classes, sizes, lengths, and columns of `penstock.add_column`."""
         return Shown(self._columns)
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
-        """Return the values of a side column as a NumPy array: of the records start .. stop - 1 of this data set,
-        default all. It reads the pages of the column's files that have them, and no record.
+        """Return the values of a side column as a NumPy array: those of the records start .. stop - 1 of this Dataset,
+        by default all. It reads the pages of the column's file with these values, and no record.
 
-        Raises SettingsError, DataSetNotFoundError (its file is missing, or was replaced), CorruptRecordError.
+        Raises SettingsError (no such column, the Dataset is closed), DataSetNotFoundError (the file is missing, or was
+        replaced), CorruptRecordError.
         """
         needed("numpy", "reading columns")
         import numpy
@@ -368,7 +374,7 @@ class Dataset(Hints, Sealed):
     # ---- opening and closing ---------------------------------------------------------------------------
 
     def _open(self) -> _Handle:
-        # No lock: if two threads both open it again, one handle closes itself.
+        # There is no lock: if two threads open it again at once, one of the two handles closes itself.
         handle = self._handle
         if self._is_closed or handle is None:
             raise SettingsError(f"the data set {self.path} is closed (open it again)")
@@ -385,7 +391,7 @@ class Dataset(Hints, Sealed):
         return handle
 
     def close(self) -> None:
-        """Close the files, after calls in progress have returned. Slices that exist remain open."""
+        """Close the files once calls in progress have returned. Slices of this Dataset stay open."""
         self._is_closed = True
         self._handle = None
 
@@ -418,12 +424,13 @@ class Dataset(Hints, Sealed):
 
     @property
     def fields(self) -> Mapping[str, FieldInfo]:
-        """The fields that this reads, in the order of the schema or of `fields`."""
+        """The fields that this Dataset reads, in the order of `fields`, or else of the schema."""
         return Shown({name: self._fields[name] for name in self._names})
 
     @property
     def schema(self) -> dict[str, Field]:
-        """The schema, as penstock.Writer takes it. Without their image, boxes and others are plain arrays."""
+        """The schema, as penstock.Writer takes it. If the image that boxes or others belong to is not among the fields,
+        they are plain arrays."""
         return of_some({name: self._fields[name].field for name in self._names})
 
     @property
@@ -437,6 +444,6 @@ class Dataset(Hints, Sealed):
         return f"penstock.Dataset({self.path!r}, {len(self)}{of} records, {fields})"
 
     def _repr_html_(self) -> str:
-        """Of notebooks."""
+        """Return the table that a notebook shows."""
         from . import notebook
         return notebook.of_dataset(self, self._is_closed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a list of operations does to one sample: the fixed operations that a loader draws for it."""
+"""Draw the operations of a list for one sample, as a loader does."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,21 +19,25 @@ if TYPE_CHECKING:
 
 __all__ = ["FixedOp", "draw"]
 
-_WITHOUT_REFERENCE = ("call", "mix")  # functions
+_WITHOUT_REFERENCE = ("call", "mix")  # functions that have no argument `reference`
 
 
 @refused_by_base
 @dataclass(frozen=True, repr=False)
 class FixedOp(Sealed):
-    """One operation without chance: a function of penstock.functional, and its arguments after the image.
+    """One operation without random choices: a function of penstock.functional, and its arguments after the image.
 
-    `op(array)` applies it; `op(array, reference="tensor")` gives the pixels of outputs with that reference. Most have the
-    name and the arguments of a function of torchvision.transforms.functional.
+    `op(array)` applies it; `op(array, reference="tensor")` gives the pixels of outputs with that reference. Most have
+    the name and the arguments of a function of torchvision.transforms.functional.
+
+    name: name of the function.
+    arguments: its arguments after the image.
+    kept: the objects that arguments of a `call` point to, else None.
     """
 
     name: str
     arguments: tuple[Any, ...] = ()
-    kept: Any = member(default=None, compare=False, repr=False)  # what arguments of a call point to
+    kept: Any = member(default=None, compare=False, repr=False)  # keeps alive the objects that arguments of a call point to
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
@@ -47,7 +51,7 @@ class FixedOp(Sealed):
         return found
 
 
-# ---- from C ------------------------------------------------------------------------------------------------
+# ---- from the library's structs --------------------------------------------------------------------------
 
 
 _PAD_NAMES = {code: name for name, code in _c.NAMES["pad_mode"].items()}
@@ -93,7 +97,7 @@ def _call(op: _c.Op) -> tuple[Any, ...]:
     return function, (words[0] | words[1] << 32, words[2] | words[3] << 32), scratch, op.user
 
 
-# By kind: the function, and its arguments after the image.
+# For each kind of operation: the function, and how its arguments after the image are read.
 _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_RESIZE: ("resize", lambda op: (_size(op), _filter(op))),
     _c.OP_RESIZE_SHORTER: ("resize", _resize_shorter),
@@ -132,7 +136,7 @@ _MIX_NAMES = {code: name for name, code in _c.NAMES["chain_mode"].items()}
 
 
 def _mix(op: _c.Op) -> FixedOp:
-    """Return a mix of chains, which are among the children."""
+    """Return a mix of chains. The chains are among the operation's children."""
     chains: list[list[FixedOp]] = []
     weights = []
     for child in op.children[:op.n_children]:
@@ -153,7 +157,7 @@ def _fixed(op: _c.Op) -> FixedOp:
 
 
 def _listed(drawn: Any) -> Iterator[FixedOp]:
-    """Yield drawn operations; children come after their parent, which has them."""
+    """Yield the drawn operations. Children follow their parent in the array, and are part of it."""
     i = 0
     while i < len(drawn):
         if drawn[i].kind != _c.OP_ERASE:
@@ -163,11 +167,15 @@ def _listed(drawn: Any) -> Iterator[FixedOp]:
 
 def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, epoch: int = 0, sample_id: int = 0,
          random_group: int = 0) -> list[FixedOp]:
-    """Return what a loader with this seed and list does to one sample, in its order. Normalize and RandomErasing are left out:
-    they do not make bytes.
+    """Return the operations that a loader with this seed and list applies to one sample, in their order. Normalize and
+    RandomErasing are left out: their results are not bytes.
 
-    ops: as of penstock.image. shape: of the decoded image, (height, width, channels). Equal arguments give equal
-    lists. Applied one after the other, the operations give the loader's pixels:
+    ops: operations, as for penstock.image.
+    shape: shape of the decoded image, (height, width, channels).
+    seed, epoch, sample_id: those of the loader and the sample.
+    random_group: that of the output.
+
+    Equal arguments give equal lists. Applied one after the other, the operations give the loader's pixels:
 
         for op in penstock.draw(ops, pixels.shape, seed=7, epoch=0, sample_id=12):
             pixels = op(pixels)

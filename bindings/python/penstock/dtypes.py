@@ -12,15 +12,21 @@ __all__ = ["DTYPES", "DTYPE_NAMES", "Dtype", "ambiguous", "dtype_name", "parse"]
 
 @dataclasses.dataclass(frozen=True)
 class Dtype:
-    """code: enum pstk_dtype. size: bytes of one element. format: the format of `struct`. precision: bits of the
-    significand of a floating-point type, which holds every whole number up to 2**precision; else 0."""
+    """One type of elements.
+
+    code: its enum pstk_dtype.
+    size: bytes of one element.
+    format: its format in the module `struct`; "": it has none.
+    precision: bits of the significand of a floating-point type, which holds every whole number up to 2**precision; else
+        0.
+    """
     code: int
     size: int
     format: str
     precision: int = 0
 
 
-# bfloat16 has no format of its own: it is the upper half of a float32.
+# bfloat16 has no format: it is the upper half of a float32.
 DTYPES = {
     "uint8": Dtype(_c.U8, 1, "B"),
     "int8": Dtype(_c.I8, 1, "b"),
@@ -42,19 +48,19 @@ _AMBIGUOUS = {"float": "'float32' or 'float64'", "int": "'int32' or 'int64'", "l
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return the name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16; for
-    other values their text."""
-    inner = getattr(dtype, "dtype", None)  # a dtype for jax.numpy's; a descriptor for NumPy's
+    """Return the name of a dtype: "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16.
+    Other values give their text."""
+    inner = getattr(dtype, "dtype", None)  # jax.numpy's types have a dtype there, NumPy's a descriptor
     for owner, member in ((dtype, "name"), (inner, "name"), (dtype, "__name__")):
         found = getattr(owner, member, None)
         if isinstance(found, str):
             return found
-    return str(dtype).rpartition(".")[2]  # "torch.float32"
+    return str(dtype).rpartition(".")[2]  # of "torch.float32"
 
 
 def parse(dtype: Any) -> str | None:
     """Return the name in DTYPES of any library's dtype, of int (int64) or float (float64), or of a C name ("u8",
-    "bf16"); None for other values."""
+    "bf16"). None: the value is none of these."""
     if dtype is int:
         return "int64"
     if dtype is float:

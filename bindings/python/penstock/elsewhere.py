@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of torchvision and of other loaders that the package lacks, with the code to write instead. The error
-for such a name has the advice. Tests run the code in backticks."""
+"""Names of torchvision and of other loaders that the package lacks, with the code to write instead. The error for such
+a name quotes this advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "DATASET_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
@@ -9,7 +9,7 @@ __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "DATASET_ATTRIBUTES", "IMA
 
 # ---- names of the package ----------------------------------------------------------------------------------
 
-# `t` is torchvision.transforms.v2's operation of that name, `images` and `labels` are a batch's tensors.
+# In the advice `t` is torchvision.transforms.v2, and `images` and `labels` are tensors of a batch.
 _TO_TENSOR = ("batches are tensors already; write penstock.image(field, [..., penstock.ops.Normalize()], layout='nchw'): "
               "Normalize divides by 255 and gives float32; ToFloat('multiply') computes as v2.ToDtype(scale=True)")
 _NO_SUCH = "there is no such operation here: "
@@ -79,14 +79,14 @@ ADVICE = {
     **dict.fromkeys(("DatasetWriter", "MDSWriter", "ShardWriter", "TarWriter"), _WRITER),
 }
 
-# They work on whole batches, and are no operations on images.
+# They mix whole batches, and are no operations on images.
 MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot", "Mosaic"),
                       "it is for a loader: write penstock.Loader(..., mix=...); for one of MixUp and CutMix by chance, "
                       "penstock.MixUpCutMix")
 
 # ---- keywords ----------------------------------------------------------------------------------------------
 
-# Keywords of PyTorch's DataLoader and of others, for penstock.Loader.
+# Keywords of PyTorch's DataLoader, for penstock.Loader.
 _PART = ("a loader reads each sample of subset= once an epoch; pack the samples that you want, with "
          "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
 LOADER_KEYWORDS = {
@@ -104,7 +104,7 @@ LOADER_KEYWORDS = {
                     "order='full' (the default) mixes all samples, without a buffer; order='windowed' mixes "
                     "inside windows of blocks"),
     "multiprocessing_context": "there are no worker processes",
-    # Of others.
+    # Keywords of other loaders.
     **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),
                     "outputs= lists the operations, {name: penstock.image(field, [op, op, ...])}"),
     **dict.fromkeys(("prefetch", "prefetch_batches", "batches_ahead", "predownload", "prefetch_queue_depth"),
@@ -229,7 +229,7 @@ WRITER_ATTRIBUTES = {
     **dict.fromkeys(("write", "append", "put"), "it is add(record)"),
 }
 
-# ---- forms of boxes, as others call them -------------------------------------------------------------------
+# ---- box formats, by other libraries' names ----------------------------------------------------------------
 
 BOX_FORMS = {
     **dict.fromkeys(("coco", "ltwh"), "write form='xywh'"),

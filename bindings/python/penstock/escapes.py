@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and messages of other people, made safe for one line of a terminal or a log, as src/cli/ui/text.h does it."""
+"""Make names and messages of other programs safe for one line of a terminal or a log, as src/cli/ui/text.h does."""
 from __future__ import annotations
 
 __all__ = ["escaped"]
@@ -13,6 +13,6 @@ def _escape(character: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text with \\x1b in place of a character that cannot be printed: control characters, line separators,
-    marks of direction, and bytes that are not UTF-8. Other text is unchanged."""
+    """Return the text with an escape such as \\x1b for each character that cannot be printed: control characters, line
+    separators, marks of direction, and bytes that are not UTF-8. Other text is unchanged."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)

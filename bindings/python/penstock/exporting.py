@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give a data set back in the format of another library."""
+"""Export a data set in the format of another library."""
 from __future__ import annotations
 
 import ctypes
@@ -25,16 +25,22 @@ MAX_THREADS = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """What penstock.export wrote.
+    """The result of penstock.export.
 
-    n_files, bytes: of all files except penstock-export.json. n_shards: 0 of targets without shards. n_images: values of
-    image fields and mask fields. n_equivalent: JPEGs that are another file than the packed one, with the same
-    coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose key came
-    twice, cannot be a file's name, or lacks the suffix of its image. n_remade: PNG files that packing made anew from the rows of a damaged file.
-    n_left_out: files of an image folder without metadata.jsonl that its readers leave out, penstock too: they lie next
-    to folders of images, or are called .jfif or .jpe. key="" numbers all files, and none is left out. n_renumbered: samples of an image folder
-    whose class has another number for its readers, penstock too: they number the classes that have samples, by their
-    sorted names, which stay as they are.
+    n_samples: number of samples.
+    n_files, bytes: number and size of all files except penstock-export.json.
+    n_shards: number of shards; 0 of targets without shards.
+    n_images: number of values of image fields and mask fields, and of items of their lists.
+    n_equivalent: number of JPEGs that are another file than the packed one, with the same coefficients and markers.
+    n_encoded: number of PNG files that were made of images stored as pixels.
+    n_renamed: number of samples whose file or key differs from the key field, or whose folder differs from the class
+        name: the name came twice, cannot be a file's name, or lacks the suffix of its image.
+    n_remade: number of PNG files that packing made anew from the rows of a damaged file.
+    n_left_out: number of files of an image folder without metadata.jsonl that its readers leave out, penstock included:
+        they lie next to folders of images, or end in .jfif or .jpe. With key="" it is 0, because all files are
+        numbered.
+    n_renumbered: number of samples of an image folder whose class has another number for its readers, penstock
+        included: they number the classes that have samples, by their sorted names. The names stay.
     """
 
     n_samples: int
@@ -57,7 +63,8 @@ def _names(fields: Sequence[str] | None) -> list[bytes] | None:
 
 
 def _chain(subset: Subset | None) -> list[_c.Subset]:
-    """The steps of a subset as the library takes them, each leading to the next; the first is the subset."""
+    """Return the steps of a subset as an array for the library, in which each step points to the next. The first one is
+    the subset."""
     chain = [] if subset is None else [part for step in flat(subset) for part in step.to_c()]
     for this, following in zip(chain, chain[1:]):
         this.next = ctypes.pointer(following)
@@ -94,20 +101,26 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
            shard_size: int = 0, threads: int | None = None, overwrite: bool = False,
            on_progress: Callable[[int, int], Any] | None = None) -> Exported:
     """Write the samples of a data set into the new directory `out`, in the format of another library. The command
-    `penstock export` does the same.
+    `penstock export` does the same. Returns a penstock.Exported.
 
+    data: path of the data set, of any format that penstock.Dataset opens.
     to: "folder" (image files in class folders), "webdataset" (tar shards), "tfrecord" (records with tf.train.Example),
-    "mds" (MosaicML Streaming) or "npy" (an array a field). fields: names of those to export; None: all. subset: as
-    penstock.Loader takes it. shard_size: bytes of webdataset, tfrecord and mds; 0: 256 MiB, of mds 64 MiB. threads: that
-    read and rebuild samples; None: all cores. overwrite: replace `out` if it is an export to which nothing was added or
-    changed, or an empty directory. on_progress: called with the samples done and all samples; an exception in it ends the
-    export.
+        "mds" (MosaicML Streaming) or "npy" (an array for each field).
+    out: the directory to make; its parent must exist.
+    fields: names of the fields to export; None: all.
+    image: for "folder": the image field; None: the only one.
+    label: for "folder": the field of class numbers, whose names become folders; None: the only scalar of whole numbers,
+        if the data set has class names.
+    key: for "folder" and "webdataset": the text field that names the files; "": number them. None: the first of the
+        text fields `key`, `__key__`, `file_name` and `path` that there is.
+    subset: the samples to export, as for penstock.Loader; None: all.
+    shard_size: bytes of a shard of webdataset, tfrecord and mds; 0: 256 MiB, for mds 64 MiB.
+    threads: number of threads that read and rebuild samples; None: one for each core.
+    overwrite: replace `out` if it is an export to which nothing was added or changed, or an empty directory.
+    on_progress: function of the number of samples done and of all samples; an exception in it ends the export.
 
-    image, label, of "folder": the image field, and the field with the numbers of classes, whose names become folders.
-    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key`, `file_name` or `path`.
-
-    Images are byte for byte the packed files; the result counts those that are not. `out` gets its name as the last step;
-    after any error, and after Ctrl-C, nothing is left.
+    Images are byte for byte the packed files; the result counts those that are not. `out` gets its name in the last
+    step; after any error, and after Ctrl-C, nothing is left.
 
     Raises SettingsError (a field that the target cannot hold; then nothing was written), DataSetExistsError,
     DataSetBusyError (another export is at work there), CorruptRecordError, PenstockError.

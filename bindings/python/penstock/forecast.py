@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader would do with more workers, faster storage, or a loop that takes every batch at once.
+"""Predict what a loader would do with more workers, faster storage, or a loop that takes every batch at once.
 
-These are predictions, by the model of `penstock/diagnostics.h`: from the times of the loader's stages since the
-loop first asked for a batch, the cores that the process may use, and the CPU time that it used.
+The model is that of `penstock/diagnostics.h`. It takes the times of the loader's stages since the loop first asked for
+a batch, the cores that the process may use, and the CPU time that it used.
 """
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ SINGLE: tuple[dict[str, Any], ...] = ({"more_workers": 1}, {"storage": 2.0}, {"n
 
 @dataclass(frozen=True)
 class Case:
-    """A change and its prediction. what: "workers", "storage" or "consumer", or several of them with a "+" between.
-    change: "+1", "x2" and "none", for example, with a "," between. limit: what would limit then, a key of penstock.stats.ADVICE."""
+    """A change and its prediction.
+
+    what: "workers", "storage" or "consumer", or several of them joined by "+".
+    change: "+1", "x2" and "none", for example, joined by ",".
+    samples_per_second: the predicted rate.
+    limit: the stage that would limit then, a key of penstock.stats.ADVICE.
+    is_prediction: True, for readers of the JSON.
+    """
 
     what: str
     change: str
@@ -38,14 +44,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Forecast:
-    """measured: samples per second since the loop first asked for a batch, or in the seconds of a Monitor's reading.
-    cases: changes, each with a prediction; none while nothing shows what limits."""
+    """Predictions for a loader.
+
+    measured: samples per second since the loop first asked for a batch; of a Monitor's reading, in its seconds.
+    cases: the changes, each with its prediction; () while no limit is known.
+    """
 
     measured: float
     cases: tuple[Case, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values as a dict for JSON, of the form that `penstock bench --json` has as "forecast"."""
+        """Return all values as a dict for JSON, in the form of "forecast" in `penstock bench --json`."""
         return {"measured": self.measured, "cases": [asdict(case) for case in self.cases]}
 
     def __str__(self) -> str:
@@ -54,7 +63,7 @@ class Forecast:
         return "\n".join([f"{self.measured:,.0f} samples/s so far; predictions:"] + [self._line(case) for case in self.cases])
 
     def is_faster(self, case: Case) -> bool:
-        """Return whether a case is at least 2 % faster than what was measured."""
+        """Return whether a case is predicted to be at least 2 % faster than the measured rate."""
         return case.samples_per_second >= self.measured * (_c.FORECAST_NO_CHANGE / 100)
 
     def _line(self, case: Case) -> str:
@@ -63,7 +72,7 @@ class Forecast:
 
 
 def usual(n_threads: int) -> list[dict[str, Any]]:
-    """Return the usual changes, as arguments of _case."""
+    """Return the usual changes, as arguments of _case. n_threads: workers of the loader."""
     twice = [] if n_threads == 1 else [{"more_workers": n_threads}]
     return [SINGLE[0], *twice, *SINGLE[1:]]
 
@@ -82,7 +91,7 @@ def _case(found: _c.Stats, cores: float, more_workers: int | None = None, storag
 
 
 def of(handle: Handle, more_workers: Any, storage: Any, no_consumer: Any) -> Forecast:
-    """Return the predictions for a loader. Any thread."""
+    """Return the predictions for an open loader. Raises TypeError, ValueError and PenstockError. Thread: any."""
     change: dict[str, Any] = {}
     if more_workers is not None:
         change["more_workers"] = whole("more_workers", more_workers, 1, 65535)
@@ -95,6 +104,7 @@ def of(handle: Handle, more_workers: Any, storage: Any, no_consumer: Any) -> For
 
 
 def of_counts(found: _c.Stats, cores: float, changes: Sequence[dict[str, Any]]) -> Forecast:
-    """Return the predictions of the changes, which are arguments of _case, for what the counters say. Pure."""
+    """Return the predictions for some statistics. cores: those that the process may use. changes: arguments of _case.
+    Pure."""
     rates = [_case(found, cores, **one) for one in changes]
     return Forecast(rates[0][0], tuple(case for _, case in rates if case.samples_per_second > 0))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How data sets of other formats are read: fields that the caller names, and where their indexes go.
+"""Open data sets of other formats: with fields that the caller names, and with a folder for their indexes.
 
-The folder for indexes of data that cannot be written to is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
-~/.cache/penstock; what is unpacked there may have $PENSTOCK_CACHE_SIZE bytes. The command has the same rules, in
+Indexes of data whose own folder cannot be written go to $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
+~/.cache/penstock. Unpacked files there may take $PENSTOCK_CACHE_SIZE bytes. The command has the same rules, in
 src/cli/option/opening.c.
 """
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Opening", "parquet_of"]
 
 
 def _cache_folder() -> str | None:
-    """The folder, whether it exists or not; None: there is none."""
+    """Return the path of that folder, which need not exist; None: no variable gives one."""
     own, xdg, home = (os.environ.get(name, "") for name in ("PENSTOCK_CACHE", "XDG_CACHE_HOME", "HOME"))
     if own:
         return own
@@ -38,7 +38,8 @@ def _cache_folder() -> str | None:
 
 
 def _cache_size() -> int:
-    """Bytes, from 500M or 2T, with powers of 1024; 0: not set."""
+    """Return the bytes of $PENSTOCK_CACHE_SIZE, such as 500M or 2T (powers of 1024); 0: it is not set. Raises
+    SettingsError."""
     text = os.environ.get("PENSTOCK_CACHE_SIZE", "")
     match = re.fullmatch(r"(\d{1,18})([KMGT]?)", text, re.ASCII | re.IGNORECASE)
     size = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
@@ -49,7 +50,8 @@ def _cache_size() -> int:
 
 
 def parquet_of(path: str) -> str | None:
-    """The Parquet table that a path is, or that its folder has; None: another data set. Raises SettingsError: it has another."""
+    """Return the Parquet table at a path: the file itself, or metadata.parquet in the folder. None: the path has no
+    such table. Raises SettingsError if the folder also has another table."""
     if path.lower().endswith((".parquet", ".pq")) and os.path.isfile(path):
         return path
     inside = os.path.join(path, "metadata.parquet")
@@ -62,7 +64,7 @@ def parquet_of(path: str) -> str | None:
 
 
 def _say(_user: Any, text: bytes) -> None:
-    """Print for whom this process waits."""
+    """Print a sentence of the library about the process that this one waits for."""
     from .progress import say
     say(text.decode(errors="replace"))
 
@@ -71,11 +73,11 @@ _SAY = _c.WaitFn(_say)
 
 
 class _Watch:
-    """Shows the progress of an index that is being built, and passes Ctrl-C on."""
+    """The callback while an index is built: it shows the progress, and reports Ctrl-C to the library."""
 
     def __init__(self) -> None:
         self.raised: BaseException | None = None
-        self.interrupts: list[int] = []  # while the library works
+        self.interrupts: list[int] = []  # one for each Ctrl-C while the library works
         self._progress: Progress | None = None
         self._n_total = 0
 
@@ -83,7 +85,7 @@ class _Watch:
         try:
             if self._progress is None or n_total != self._n_total:
                 from .progress import Progress
-                if self._progress is not None:  # compressed files are read through first
+                if self._progress is not None:  # the first bar ends: compressed files are read once before they are indexed
                     self._progress.__exit__(None, None, None)
                 self._progress, self._n_total = Progress("indexing", "bytes", n_total), n_total
                 self._progress.__enter__()
@@ -94,7 +96,7 @@ class _Watch:
         return 1 if self.interrupts else 0
 
     def end(self) -> None:
-        """Remove the bar; raise what was raised."""
+        """Remove the bar, and raise the exception or the KeyboardInterrupt of the callback."""
         if self._progress is not None:
             self._progress.__exit__(None, None, None)
         if self.raised is not None:
@@ -104,8 +106,8 @@ class _Watch:
 
 
 def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """The fields with a type, those that are the first of several suffixes: {name: "jpg;png"}, and the values of those
-    with a default."""
+    """Split Foreign.fields into three dicts by name: the types; the suffixes of fields that are the first of several
+    members, "jpg;png"; and the defaults."""
     typed, first_of, defaults = {}, {}, {}
     for name, field in fields.items():
         if isinstance(field, tuple) and len(field) == 3:  # (dtype, shape, default)
@@ -126,9 +128,9 @@ def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], 
 
 
 def _stored(name: str, field: Field, value: Any) -> bytes:
-    """The bytes of a default, as the field stores them. Raises FieldError."""
+    """Return the bytes of a default, as the field stores them. Raises FieldError."""
     from .packing.values import encoder
-    if field.kind not in ("image", "mask"):  # the library says that these have none
+    if field.kind not in ("image", "mask"):  # b"" for these: the library says that they have no defaults
         encoded = encoder(name, field)(value)
         return bytes(encoded.tobytes() if hasattr(encoded, "tobytes") else encoded)
     return b""
@@ -139,7 +141,7 @@ _DAMAGES = {"refuse": _c.DAMAGED_UNCHECKED, "accept": _c.DAMAGED_ACCEPT}
 
 
 class Opening:
-    """What a penstock.Foreign says, checked, as the library takes it. given: None: its defaults. It may be pickled."""
+    """A penstock.Foreign that was checked, for the library. given: the Foreign; None: its defaults. It may be pickled."""
 
     def __init__(self, given: Foreign | None = None) -> None:
         given = topic("foreign", given, Foreign)
@@ -163,10 +165,11 @@ class Opening:
         self.by_content = switch("by_content", given.by_content)
         if not isinstance(self.damaged, str) or self.damaged not in _DAMAGES:
             raise SettingsError(f"damaged: value is {self.damaged!r}; must be 'refuse' or 'accept'")
-        self.given = dataclasses.replace(given, cache_path=self.cache_path, root_path=self.root_path)  # absolute
+        self.given = dataclasses.replace(given, cache_path=self.cache_path, root_path=self.root_path)  # with absolute paths
 
     def at(self, path: str) -> tuple[str, Opening]:
-        """What the library opens for a path, and how: of a Parquet table its rows as text."""
+        """Return the path that the library opens for a path, and its Opening. A Parquet table is rewritten as JSON
+        lines first."""
         table = parquet_of(path)
         if table is None:
             return path, self
@@ -177,7 +180,7 @@ class Opening:
                                                   root_path=given.root_path or folder))
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
-        """The struct of the library, which keeps alive what it points to."""
+        """Return the struct for the library. It keeps alive the objects that it points to."""
         made = _c.Foreign(size=ctypes.sizeof(_c.Foreign), field_size=ctypes.sizeof(_c.Field))
         folder = self.cache_path or _cache_folder()
         made.cache_path = None if folder is None else os.fsencode(folder)
@@ -188,7 +191,7 @@ class Opening:
         made.root_path = None if self.root_path is None else os.fsencode(self.root_path)
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:
-            field.codec = 0  # nothing is compressed
+            field.codec = 0  # data in place has no codec
             field.codec_level = 0
         made.on_wait = _SAY
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
@@ -215,7 +218,7 @@ class Opening:
         try:
             watch.end()
         except BaseException:
-            _c.lib.pstk_dataset_close(ctypes.byref(handle))  # NULL is fine
+            _c.lib.pstk_dataset_close(ctypes.byref(handle))  # also where the handle is NULL
             raise
         errors.check(code, error)
         return handle

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on pixels of your own: torchvision's functional names and arguments, on NumPy arrays.
 
-`img` is an array of uint8, [height, width] or [height, width, channels] with 1, 3 or 4 channels; it is not changed.
-The result is a new array, with the pixels that torchvision.transforms.functional gives for a PIL image, and with
-those that a loader makes. `kernels`: "auto", "c", "avx2", "avx512" or "neon"; all give the same pixels. `reference`: "pil", or
-"tensor": the pixels that torchvision.transforms.v2.functional gives for a uint8 tensor, where it has the function.
+All functions return a new array. Its pixels are those that torchvision.transforms.functional gives for a PIL image, and
+those that a loader makes.
+
+img: a uint8 array, [height, width] or [height, width, channels] with 1, 3 or 4 channels; it is not changed.
+kernels: "auto", "c", "avx2", "avx512" or "neon"; all give the same pixels.
+reference: "pil", or "tensor" for the pixels that torchvision.transforms.v2.functional gives for a uint8 tensor, if it
+    has the function.
+
+Wrong arguments raise TypeError, ValueError or SettingsError; an operation that a reference lacks raises
+UnsupportedError.
 """
 from __future__ import annotations
 
@@ -40,7 +46,7 @@ REFERENCES = _c.NAMES["reference"]
 
 
 def shape_of(name: str, shape: Sequence[SupportsIndex]) -> _c.Shape:
-    """Return the shape of an image as the library takes it: (height, width) or (height, width, channels)."""
+    """Return an image's shape as the library's struct. shape: (height, width) or (height, width, channels)."""
     must = "(height, width) or (height, width, channels)"
     sides = tuple(items(f"{name}.shape", shape, must))
     if any(not isinstance(side, SupportsIndex) for side in sides):
@@ -85,7 +91,7 @@ def _flags(name: str, reference: str) -> int:
 
 
 def _apply(name: str, img: Any, op: _c.Op, kernels: str, reference: str) -> Array:
-    """Apply a fixed operation. name: of the function, for messages."""
+    """Apply a fixed operation, and return the new array. name: the function's, for messages."""
     op.flags |= _flags(name, reference)
     pixels, code, error = _pixels(name, img), _kernels(name, kernels), errors.new()
     before, after = shape_of(f"{name}.img", img.shape), _c.Shape()
@@ -130,15 +136,15 @@ def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: 
 def resize(img: Array, size: Size | None, interpolation: Interpolation = "bilinear",
            max_size: SupportsIndex | None = None, antialias: bool | None = True, *,
            kernels: str = "auto", reference: str = "pil") -> Array:
-    """Resize to size (height, width), or the shorter side to an int, or, with None, the longer side to max_size, as
-    penstock.ops.Resize."""
+    """Resize, as penstock.ops.Resize: to size (height, width), or the shorter side to an int. With size=None, resize
+    the longer side to max_size."""
     return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels, reference)
 
 
 def resized_crop(img: Array, top: int, left: int, height: int, width: int, size: Size,
                  interpolation: Interpolation = "bilinear", antialias: bool | None = True, *,
                  kernels: str = "auto", reference: str = "pil") -> Array:
-    """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
+    """Cut out height x width pixels at (top, left), and resize them to size, (height, width) or an int for both."""
     op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
     op.kind = _c.DRAWN_RESIZED_CROP
     op.params.resized_crop = _c.ResizedCropParams(**{
@@ -148,17 +154,17 @@ def resized_crop(img: Array, top: int, left: int, height: int, width: int, size:
 
 
 def center_crop(img: Array, output_size: Size, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Cut out the middle; black where the image is smaller."""
+    """Cut out the middle. Pixels that the image lacks are black."""
     return _apply("center_crop", img, CenterCrop(output_size).to_c(), kernels, reference)
 
 
 def hflip(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Left and right change places."""
+    """Exchange left and right."""
     return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels, reference)
 
 
 def vflip(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Top and bottom change places."""
+    """Exchange top and bottom."""
     return _adjust("vflip", img, _c.OP_FLIP_VERTICAL, (), kernels, reference)
 
 
@@ -175,21 +181,24 @@ def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = 
 
 
 def five_crop(img: Array, size: Size, *, kernels: str = "auto", reference: str = "pil") -> tuple[Array, ...]:
-    """Cut out the corners, top left, top right, bottom left and bottom right, and the middle."""
+    """Return five parts of the image: its corners, top left, top right, bottom left and bottom right, and the middle."""
     return tuple(_apply("five_crop", img, CornerCrop(size, corner).to_c(), kernels, reference) for corner in _c.NAMES["corner"])
 
 
 def ten_crop(img: Array, size: Size, vertical_flip: bool = False, *, kernels: str = "auto", reference: str = "pil") -> tuple[Array, ...]:
-    """five_crop, and then five_crop of the image whose left and right change places; or top and bottom, with
-    vertical_flip."""
+    """Return five_crop of the image, and then five_crop of the mirrored image. Left and right are exchanged, or with
+    vertical_flip top and bottom."""
     flipped = vflip(img, kernels=kernels, reference=reference) if switch("ten_crop.vertical_flip", vertical_flip) else hflip(img, kernels=kernels, reference=reference)
     return five_crop(img, size, kernels=kernels, reference=reference) + five_crop(flipped, size, kernels=kernels, reference=reference)
 
 
 def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: str = "constant", *,
         kernels: str = "auto", reference: str = "pil") -> Array:
-    """Add pixels on all sides: padding, or (left and right, top and bottom), or (left, top, right, bottom).
-    padding_mode: "constant", which adds fill, "edge", "reflect" or "symmetric"."""
+    """Add pixels on all sides.
+
+    padding: pixels on all sides, or (left and right, top and bottom), or (left, top, right, bottom).
+    padding_mode: "constant", which adds fill, "edge", "reflect" or "symmetric".
+    """
     sides = tuple(padding) if isinstance(padding, Sequence) else (padding,)
     sides = sides * 4 if len(sides) == 1 else sides * 2 if len(sides) == 2 else sides
     if len(sides) != 4:
@@ -206,8 +215,13 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
 
 def rotate(img: Array, angle: float, interpolation: Any = "nearest", expand: bool = False,
            center: Sequence[float] | None = None, fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Rotate by degrees counter-clockwise about center (x, y), None: the middle. expand: grow the image to hold all
-    of it. interpolation: "nearest", "bilinear" or "bicubic"."""
+    """Rotate by an angle in degrees, counter-clockwise.
+
+    center: the fixed point (x, y), pixels; None: the middle.
+    expand: grow the image to hold all of the rotated one.
+    interpolation: "nearest", "bilinear" or "bicubic".
+    fill: value of pixels from outside; None: 0.
+    """
     place = (0.0, 0.0, 0.0) if center is None else (1.0, *numbers("rotate.center", center, 2))
     return _warp("rotate", img, _c.OP_ROTATE, (angle, float(switch("rotate.expand", expand)), *place), interpolation, fill, kernels, reference)
 
@@ -215,8 +229,14 @@ def rotate(img: Array, angle: float, interpolation: Any = "nearest", expand: boo
 def affine(img: Array, angle: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
            interpolation: Any = "nearest", fill: Fill = None, center: Sequence[float] | None = None, *,
            kernels: str = "auto", reference: str = "pil") -> Array:
-    """Rotate clockwise, move by pixels (x, y), scale, and shear by degrees along x, or (x, y), about center (x, y),
-    None: half the width, half the height."""
+    """Rotate clockwise, move, scale and shear.
+
+    angle: degrees.
+    translate: pixels (x, y).
+    scale: factor.
+    shear: degrees along x, or (x, y).
+    center: the fixed point (x, y), pixels; None: half the width, half the height.
+    """
     shape = shape_of("affine.img", _pixels("affine", img).shape)
     sheared = numbers("affine.shear", shear, (1, 2)) if isinstance(shear, Sequence) else (number("affine.shear", shear, -1e9, 1e9),)
     about = (shape.width * 0.5, shape.height * 0.5) if center is None else numbers("affine.center", center, 2)
@@ -229,7 +249,7 @@ def affine(img: Array, angle: float, translate: Sequence[float], scale: float, s
 
 
 def _corners(what: str, points: Any) -> tuple[float, ...]:
-    """Return the eight numbers of four points."""
+    """Return the eight coordinates of four points."""
     must = "four points, each of two numbers, x and y"
     try:
         given = [tuple(point) for point in points]
@@ -242,7 +262,7 @@ def _corners(what: str, points: Any) -> tuple[float, ...]:
 
 def perspective(img: Array, startpoints: Sequence[Sequence[float]], endpoints: Sequence[Sequence[float]],
                 interpolation: Any = "bilinear", fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Move the corners startpoints of the image to endpoints: four times (x, y), from the top left on, clockwise."""
+    """Move the corners of the image. startpoints, endpoints: four times (x, y), clockwise from the top left."""
     matrix, corners = (c_double * 8)(), [(c_double * 8)(*_corners(f"perspective.{name}", points)) for name, points in
                                          (("startpoints", startpoints), ("endpoints", endpoints))]
     if _c.lib.pstk_perspective_matrix(matrix, *corners) < 0:
@@ -252,8 +272,11 @@ def perspective(img: Array, startpoints: Sequence[Sequence[float]], endpoints: S
 
 def transform(img: Array, matrix: Sequence[float], interpolation: Any = "nearest", fill: Fill = None, *,
               kernels: str = "auto", reference: str = "pil") -> Array:
-    """Move pixels as Pillow's Image.transform of the same size: (x, y) comes from (a x + b y + c, d x + e y + f) of a
-    matrix of six numbers, both divided by g x + h y + 1 of one of eight. Random affine operations draw it."""
+    """Move pixels as Pillow's Image.transform does; the size stays. Random affine operations draw this function.
+
+    matrix: six numbers, for which (x, y) gets the pixel at (a x + b y + c, d x + e y + f); or eight, for which both
+        coordinates are divided by g x + h y + 1.
+    """
     matrix = numbers("transform.matrix", matrix, (6, 8), must="six numbers (affine) or eight (perspective)")
     kind = _c.OP_AFFINE if len(matrix) == 6 else _c.OP_PERSPECTIVE
     return _warp("transform", img, kind, matrix, interpolation, fill, kernels, reference)
@@ -261,8 +284,11 @@ def transform(img: Array, matrix: Sequence[float], interpolation: Any = "nearest
 
 def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None, *,
                   kernels: str = "auto", reference: str = "pil") -> Array:
-    """Blur by a kernel of an odd number of pixels, or (width, height). sigma: pixels, or (x, y); None is
-    0.3 * ((size - 1) / 2 - 1) + 0.8, as in torchvision. A few bytes of a million differ from torchvision's by 1."""
+    """Blur by a Gaussian kernel. A few bytes of a million differ from torchvision's by 1.
+
+    kernel_size: an odd number of pixels, or (width, height).
+    sigma: pixels, or (x, y); None: 0.3 * ((size - 1) / 2 - 1) + 0.8, as in torchvision.
+    """
     sizes = kernel_of("gaussian_blur.kernel_size", kernel_size)
     if sigma is None:
         sigma = [size * 0.15 + 0.35 for size in sizes]
@@ -271,13 +297,13 @@ def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | S
 
 
 def box_blur(img: Array, radius: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Blur as Pillow's ImageFilter.GaussianBlur(radius): three boxes along each axis."""
+    """Blur as Pillow's ImageFilter.GaussianBlur(radius) does, by three boxes along each axis."""
     return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels, reference)
 
 
 def jpeg(img: Array, quality: int, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Save as a JPEG file of this quality, 1 to 100, and read it again. Images of 1 or 3 channels. Both references have
-    the same pixels."""
+    """Save as a JPEG file of this quality, 1 to 100, and read it again. The image has 1 or 3 channels. Both references
+    have the same pixels."""
     return _adjust("jpeg", img, _c.OP_JPEG, [whole("jpeg.quality", quality, 1, 100)], kernels, reference)
 
 
@@ -285,12 +311,12 @@ def jpeg(img: Array, quality: int, *, kernels: str = "auto", reference: str = "p
 
 
 def rgb_to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones."""
+    """Convert to the luma of each pixel, as Pillow's convert("L") does: one channel, or three equal ones."""
     return _apply("rgb_to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels, reference)
 
 
 def to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Do what rgb_to_grayscale does: torchvision has both names."""
+    """Do the same as rgb_to_grayscale: torchvision has both names."""
     return _apply("to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels, reference)
 
 
@@ -300,12 +326,13 @@ def adjust_brightness(img: Array, brightness_factor: float, *, kernels: str = "a
 
 
 def adjust_contrast(img: Array, contrast_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Move from the mean luma of the image by a factor: 0 is that gray, 1 changes nothing."""
+    """Blend each pixel with the mean luma of the image: factor 0 gives that gray, 1 changes nothing, more increases the
+    contrast."""
     return _adjust("adjust_contrast", img, _c.OP_CONTRAST, [contrast_factor], kernels, reference)
 
 
 def adjust_saturation(img: Array, saturation_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Move from the luma of each pixel by a factor: 0 is gray, 1 changes nothing."""
+    """Blend each pixel with its luma: factor 0 gives gray, 1 changes nothing, more increases the saturation."""
     return _adjust("adjust_saturation", img, _c.OP_SATURATION, [saturation_factor], kernels, reference)
 
 
@@ -315,12 +342,12 @@ def adjust_hue(img: Array, hue_factor: float, *, kernels: str = "auto", referenc
 
 
 def adjust_gamma(img: Array, gamma: float, gain: float = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Compute 255 * gain * (x / 255) ** gamma of each byte."""
+    """Replace each byte x by 255 * gain * (x / 255) ** gamma."""
     return _adjust("adjust_gamma", img, _c.OP_GAMMA, [gamma, gain], kernels, reference)
 
 
 def adjust_sharpness(img: Array, sharpness_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Move from the smoothed image by a factor: 0 blurs, 1 changes nothing, 2 sharpens."""
+    """Blend the image with a smoothed one: factor 0 blurs, 1 changes nothing, 2 sharpens."""
     return _adjust("adjust_sharpness", img, _c.OP_SHARPNESS, [sharpness_factor], kernels, reference)
 
 
@@ -330,7 +357,7 @@ def invert(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Arra
 
 
 def posterize(img: Array, bits: int, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Keep the upper bits of each byte, 0 to 8."""
+    """Keep the upper bits of each byte. bits: their number, 0 to 8."""
     return _adjust("posterize", img, _c.OP_POSTERIZE, [bits], kernels, reference)
 
 
@@ -340,12 +367,12 @@ def solarize(img: Array, threshold: float, *, kernels: str = "auto", reference: 
 
 
 def solarize_add(img: Array, addition: int, threshold: int = 128, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Add to the bytes that are below the threshold, and clip: timm's SolarizeAdd."""
+    """Add a number to each byte below the threshold, and clip the result: timm's SolarizeAdd."""
     return _adjust("solarize_add", img, _c.OP_SOLARIZE_ADD, [addition, threshold], kernels, reference)
 
 
 def autocontrast(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
-    """Stretch each channel to 0 to 255."""
+    """Stretch each channel to the range 0 to 255."""
     return _adjust("autocontrast", img, _c.OP_AUTOCONTRAST, (), kernels, reference)
 
 
@@ -356,10 +383,14 @@ def equalize(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Ar
 
 def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int = 0, user: Any = None, *,
          kernels: str = "auto") -> Array:
-    """Return a copy of img that a compiled function changed, as penstock.ops.Call. random: two numbers below 2^64, which the
-    function gets."""
+    """Return a copy of img that a compiled function has changed, as penstock.ops.Call.
+
+    random: two numbers below 2^64, which the function gets.
+    scratch: bytes of scratch memory that the function gets.
+    user: the function's first argument.
+    """
     op = Call(function, scratch, user).to_c()
-    random = items("call.random", random, "two whole numbers below 2^64")  # also of an array
+    random = items("call.random", random, "two whole numbers below 2^64")  # an array of two numbers is fine, too
     if len(random) != 2:
         raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
     words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
@@ -372,11 +403,14 @@ _MIXES = _c.NAMES["chain_mode"]
 
 def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: Sequence[float], weight: float = 0,
         mode: str = "sum", *, kernels: str = "auto") -> Array:
-    """Apply each chain of functions to img itself, and mix the results, in float32, as AugMix does. weights: one for
-    each chain. weight: that of img.
+    """Apply each chain of functions to img itself, and mix the results, in float32, as AugMix does.
 
-    mode: "sum": img and the results, times their weights; "blended_sum": Image.blend from img to the sum of the
-    results, by `weight`, as timm; "blends": Image.blend from img to each result in turn, as timm's blended=True.
+    chains: lists of functions of an array and kernels=.
+    weights: one for each chain.
+    weight: the weight of img.
+    mode: "sum": add img and the results, times their weights. "blended_sum": Image.blend from img to the sum of the
+        results, by `weight`, as timm does. "blends": Image.blend from img to each result in turn, as timm does with
+        blended=True.
     """
     numpy = needed("numpy", "penstock.functional")
     pixels: Array = _pixels("mix", img)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library's loader as penstock.Loader holds it: its locks, fork, waiting and closing.
+"""The library's loader as penstock.Loader holds it: locks, fork, waiting and closing.
 
-Locks are taken by `with` itself: a signal handler could interrupt a context manager written in Python before
-it releases its lock.
+Locks are taken by `with` itself: a signal handler could interrupt a context manager written in Python before it
+releases its lock.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .errors import PenstockError
 
 __all__ = ["Handle"]
 
-SLICE_NS = 50_000_000  # a wait in the library, between two looks at signals
+SLICE_NS = 50_000_000  # longest wait inside of the library, after which the interpreter handles signals; ns
 _CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
@@ -40,16 +40,17 @@ class Handle:
                  "timeout", "traced", "turn")
 
     def __init__(self, on_device: bool = False, timeout: float | None = None) -> None:
-        """on_device: batches are in a device's slots. timeout: seconds to wait for a batch; None: no limit."""
+        """Make a handle without a loader. on_device: whether batches are in a device's slots. timeout: seconds to wait
+        for a batch; None: no limit."""
         self.turn, self.alive = threading.RLock(), threading.RLock()
         self.pid = os.getpid()
         self.pointer, self.dying = c_void_p(), c_void_p()
         self.closing = False
-        self.exiting = False  # the interpreter ends: daemon threads end without a traceback
-        # The lease of a batch, from pstk_next until a share takes it; an exception may leave it here.
+        self.exiting = False  # True once the interpreter ends: daemon threads then end without a traceback
+        # A leased batch, from pstk_next until a share takes it. An exception may leave it here.
         self.batch, self.error = POINTER(_c.Batch)(), errors.new()
         self.on_device, self.timeout = on_device, timeout
-        self.traced = False  # close writes a trace, and warns if it cannot
+        self.traced = False  # whether close writes a trace, and warns if it cannot
 
     def open(self, settings: _c.Settings) -> None:
         """Call pstk_open. If the device has no memory left, empty PyTorch's cache and call it once more."""
@@ -90,8 +91,7 @@ class Handle:
         errors.check(code, error)
 
     def interrupt(self) -> None:
-        """End a wait for a batch, or the next one. Any thread. In a child of fork, where nobody waits, do
-        nothing."""
+        """End a wait for a batch, or the next wait. Thread: any. In a child of fork, where no thread waits, do nothing."""
         if os.getpid() != self.pid:
             return
         with self.alive:
@@ -99,7 +99,7 @@ class Handle:
                 _c.lib.pstk_interrupt(self.pointer)
 
     def counts(self) -> _c.Stats:
-        """Return the library's statistics. Any thread; never waits for `turn`."""
+        """Return the library's struct of statistics. Thread: any; never waits for `turn`."""
         found = _c.Stats(size=sizeof(_c.Stats))
         self.check_process()
         with self.alive:
@@ -107,13 +107,14 @@ class Handle:
         return found
 
     def stats(self) -> statistics.Stats:
-        """Return the statistics. Any thread; never waits for `turn`."""
+        """Return the statistics. Thread: any; never waits for `turn`."""
         return statistics.of(self.counts())
 
     # ---- closing -------------------------------------------------------------------------------------------
 
     def begin_close(self) -> bool:
-        """End a wait of another thread. False: there is nothing to close. Any thread, holding no lock."""
+        """End a wait of another thread, so that it gives up `turn`. False: there is nothing to close. Thread: any that
+        holds no lock."""
         if not (self.pointer or self.dying) or os.getpid() != self.pid:
             return False
         self.closing = True
@@ -121,15 +122,15 @@ class Handle:
         return True
 
     def hand_over(self) -> None:
-        """Take the pointer from its users. The caller holds both locks."""
-        self.dying.value = self.pointer.value or self.dying.value  # for a moment both hold it; never neither
+        """Move the pointer to `dying`, so that no other thread uses it. The caller holds both locks."""
+        self.dying.value = self.pointer.value or self.dying.value  # for a moment both hold it; there is none at which neither does
         self.pointer.value = None
 
     def end_close(self) -> None:
-        """Close. The caller holds `turn`, not `alive`: other threads may call stats() while the threads end."""
+        """Close the library's loader. The caller holds `turn`, not `alive`: other threads may call stats() meanwhile."""
         if self.traced and self.dying:
             from .trace import end
-            self.traced = False  # once, even if the warning is an error
+            self.traced = False  # first, so that it is not written again if the warning is an error
             end(self.dying)
         _c.lib.pstk_close(byref(self.dying))
 
@@ -151,7 +152,7 @@ class Handle:
         return bool(code)
 
     def _wait_long(self, stream: int | None) -> int:
-        """Wait in slices; between them the interpreter handles signals."""
+        """Wait in short slices. Between two of them the interpreter handles signals."""
         end = None if self.timeout is None else time.monotonic() + self.timeout
         while True:
             code = int(_c.lib.pstk_next(self.pointer, byref(self.batch), stream, SLICE_NS, byref(self.error)))
@@ -171,7 +172,7 @@ class Handle:
         return errors.InterruptedLoaderError("the loader was closed while this thread waited for a batch")
 
     def _out_of_slots(self) -> PenstockError:
-        if b"captured" in self.error.message:  # there is no batch to release
+        if b"captured" in self.error.message:  # this message is about a captured stream: there is no batch to release
             return errors.of(self.error, _c.ENOBUFS)
         counts = self.stats()
         name, n = ("Device.n_slots", counts.n_device_slots) if self.on_device else ("Memory.n_slots", counts.n_slots)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a user asks for and that are not here: keyword arguments, attributes, names of the package.
+"""Find what a user meant by a name that does not exist: a keyword argument, an attribute, a name of the package.
 
-One rule for all of them: the advice that penstock.elsewhere has on the name, else the nearest name that is
-here, as difflib finds it.
+The rule is the same for all of them: the advice of penstock.elsewhere on the name, else the most similar name that
+exists, by difflib.
 """
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ __all__ = ["Hints", "explained", "explains", "hint", "kind_of", "level_outside",
            "refused_by_base"]
 
 MAX_LISTED = 20  # names in a message
-LIKE = 0.7  # difflib's ratio of a slip of the keyboard; words of five letters of which two differ have 0.6
+LIKE = 0.7  # least similarity, by difflib, for a slip of the keyboard; words of five letters that differ in two have 0.6
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 
 def near(wrong: Any, right: Iterable[str], before: str = "") -> str:
-    """"; did you mean 'drop'?" where one of them is like it, else "". before: stands before what is meant."""
-    import difflib  # for who made a mistake alone
+    """Return "; did you mean 'drop'?" if one of the names is similar, else "". before: text in front of the name."""
+    import difflib  # only needed after a mistake
     found = difflib.get_close_matches(str(wrong), list(right), 1, LIKE)
     return f"; did you mean {before + found[0]!r}?" if found else ""
 
 
 def level_outside() -> int:
-    """The stacklevel of a warning, for the function that calls this one: the first frame that is none of the package."""
+    """Return the stacklevel that a warning needs to point at the first frame outside of the package. The caller passes
+    it to warnings.warn."""
     package = __name__.partition(".")[0]
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
@@ -40,25 +41,25 @@ def level_outside() -> int:
 
 
 def kind_of(value: Any) -> str:
-    """The name of a value's type, with its article: "a str", "an int"."""
+    """Return the name of a value's type with its article: "a str", "an int"."""
     name = type(value).__name__
     return f"an {name}" if name[0] in "aeioAEIO" or name.startswith("nd") else f"a {name}"
 
 
 def near_or_all(wrong: Any, right: Iterable[str]) -> str:
-    """What `near` finds, else "; there are: image, cls", or "; there are none"."""
+    """Return the result of `near`, or else "; there are: image, cls", or "; there are none"."""
     known = list(right)
     more = f" and {len(known) - MAX_LISTED:,} more" if len(known) > MAX_LISTED else ""
     return near(wrong, known) or "; there are" + (": " + ", ".join(known[:MAX_LISTED]) + more if known else " none")
 
 
 def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:
-    """": what to write instead", or what `near` finds."""
+    """Return ": " and the advice on a name, or else the result of `near`."""
     found = advice.get(wrong)
     return f": {found}" if found else near(wrong, right)
 
 
-# By module that lacks a name: the one that may have it, and what that says of it.
+# For each module that may lack a name: the module that may have it, and the sentence to say so.
 _OTHERS = {
     "penstock": ("penstock.ops", "operations are in penstock.ops"),
     "penstock.ops": ("penstock", "it is no operation"),
@@ -67,10 +68,10 @@ _OTHERS = {
 
 def missing(module: str, name: str, asker: FrameType) -> Exception:
     """Return the exception for a name that penstock or penstock.ops lacks. asker: the frame that asks for it."""
-    from .elsewhere import ADVICE  # for who made a mistake alone
+    from .elsewhere import ADVICE  # only needed after a mistake
     other, why = _OTHERS[module]
     there: list[str] = sys.modules[other].__all__
-    # `from penstock import ToTensor` turns an AttributeError into an ImportError without the advice.
+    # From an AttributeError `from penstock import ToTensor` would make an ImportError without the advice.
     is_import = asker.f_globals.get("__name__") == "importlib._bootstrap" and (name in there or name in ADVICE)
     kind = ImportError if is_import else AttributeError
     if name in there:
@@ -80,7 +81,8 @@ def missing(module: str, name: str, asker: FrameType) -> Exception:
 
 
 def public_name(maker: Any) -> str:
-    """What users write for a class or a function of the package: penstock.Monitor, penstock.monitor.Slow, penstock.ops.Resize."""
+    """Return the name by which users know a class or function of the package: penstock.Monitor, penstock.monitor.Slow,
+    penstock.ops.Resize."""
     package, inner = maker.__module__.split(".")[:2]
     is_inner = inner in ("monitor", "ops") and maker.__name__ != "Monitor"
     return f"{package}.{inner}.{maker.__name__}" if is_inner else f"{package}.{maker.__name__}"
@@ -93,20 +95,21 @@ def _too_many(what: str, known: list[str], n_nameless: int) -> str:
 
 
 def _member_of_a_topic(what: str, keywords: Mapping[str, Any]) -> str | None:
-    """What penstock.moved.refusal says."""
-    from .moved import refusal  # for who made a mistake alone
+    """Return the message if a keyword is a member of a topic; None: none is."""
+    from .moved import refusal  # only needed after a mistake
     return refusal(what.rpartition(".")[2], keywords)
 
 
 def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
-    """Make a function raise TypeErrors that say what to write, for wrong keywords and too many arguments.
+    """Return a decorator: the function then raises TypeErrors with advice for wrong keywords and too many arguments.
 
-    what: the function as users know it. advice: {keyword that other libraries have: what to do}.
+    what: the function's name as users know it.
+    advice: {keyword that other libraries have: what to do}.
     """
     def decorated(function: F) -> F:
-        @functools.lru_cache(maxsize=1)  # at the first call: an import would take long with all of them
+        @functools.lru_cache(maxsize=1)  # at the first call, because it would make imports slow
         def arguments() -> tuple[list[str], int, int]:
-            """The names of the arguments, how many positions there are, and how many of these are no self."""
+            """Return the names of the arguments, the number of positional ones with self, and without it."""
             parameters = inspect.signature(function).parameters
             known = [name for name in parameters if name != "self"]
             n_nameless = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
@@ -127,13 +130,15 @@ def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
 
 
 def refused_by_base(cls: C) -> C:
-    """Let the base of a frozen dataclass refuse what is set: penstock.sealed.Sealed, whose errors say what to do."""
+    """Remove the __setattr__ of a frozen dataclass. Its base, penstock.sealed.Sealed, then refuses with a better
+    message."""
     delattr(cls, "__setattr__")
     return cls
 
 
 def explains(advice: Mapping[str, str]) -> Callable[[C], C]:
-    """`explained` for the constructor of a class of the package, and `refused_by_base` if it is a frozen dataclass."""
+    """Return a decorator of classes: it applies `explained` to the constructor, and `refused_by_base` to a frozen
+    dataclass."""
     def decorated(cls: C) -> C:
         setattr(cls, "__init__", explained(public_name(cls), advice)(getattr(cls, "__init__")))
         return refused_by_base(cls) if "__setattr__" in vars(cls) else cls
@@ -148,13 +153,13 @@ class Hints:
     def _hint(self, name: str) -> str:
         return hint(name, [known for known in dir(type(self)) if known[0] != "_"], self._hints)
 
-    if not TYPE_CHECKING:  # else every name would pass for an attribute
+    if not TYPE_CHECKING:  # without this guard mypy would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
             property_of = getattr(type(self), name, None)
-            if isinstance(property_of, property):  # it raised an AttributeError of its own
+            if isinstance(property_of, property):  # the property itself raised an AttributeError
                 return property_of.__get__(self)
             instead = "" if name.startswith("_") else self._hint(name)
             error = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
-            error.name = ""  # else Python's traceback adds a suggestion of its own, a name that is less like it
+            error.name = ""  # else Python's traceback appends a suggestion, a less similar name
             raise error

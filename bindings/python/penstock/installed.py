@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of headers and library, for programs in C that use this installation."""
+"""Find the headers and the library, for programs in C that use this installation."""
 from __future__ import annotations
 
 import ctypes
@@ -11,12 +11,12 @@ __all__ = ["get_include", "get_library"]
 
 
 def get_include() -> str:
-    """Return the folder for a compiler's -I, which has penstock/penstock.h.
+    """Return the folder for a compiler's -I option; it has penstock/penstock.h.
 
     Raises FileNotFoundError if the headers are not installed.
     """
     here = pathlib.Path(__file__).resolve().parent
-    # A wheel has them in the package. Else they are below the package's prefix, or in the sources.
+    # A wheel has the headers in the package. Otherwise they are below the package's prefix, or in the sources.
     for folder in (here, *here.parents):
         if (folder / "include/penstock/penstock.h").exists():
             return str(folder / "include")
@@ -25,9 +25,8 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """Return the file of the library that this package has loaded. Link with it by this path, and with -Wl,-rpath
-    and its folder, so that the program finds it at run time.
-    """
+    """Return the file of the library that this package has loaded. Link with it by this path, and give -Wl,-rpath its
+    folder, so that the program finds it at run time."""
     address = ctypes.cast(_c.lib.pstk_version, ctypes.c_void_p).value or 0
     for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
         words = line.split(maxsplit=5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C during a call of the library that has a callback: an exception that is raised in a callback is lost."""
+"""Handle Ctrl-C during a call of the library that has a callback: an exception that a callback raises is lost."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +12,8 @@ __all__ = ["collected"]
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[int]]:
-    """Collect Ctrl-C in a list while the library works; the caller raises KeyboardInterrupt once it has returned."""
+    """Return a context manager that collects each Ctrl-C in a list while the library works. The caller then raises
+    KeyboardInterrupt. In other threads than the main one, or with a handler of the user's, nothing is collected."""
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread() or \
             signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of this process: the C library reads the variables of launchers (penstock/ranks.h says which of them
-counts), and is given what libraries of this process report, which it cannot ask."""
+"""Find the ranks of this process. The C library reads the variables of launchers (penstock/ranks.h says which of them
+counts). It gets from here what other Python libraries of this process report, which it cannot ask."""
 from __future__ import annotations
 
 import os
@@ -16,11 +16,11 @@ from .texts import listed
 
 __all__ = ["alone", "distributed", "find"]
 
-_TERMINAL = _c.TERMINAL_ASK  # tests set another
+_TERMINAL = _c.TERMINAL_ASK  # tests set another value
 
 
 def distributed() -> Any:
-    """Return torch.distributed if this process has initialised it, else None. Import nothing."""
+    """Return torch.distributed if this process has initialised it, else None. Nothing is imported."""
     module = sys.modules.get("torch.distributed")
     if module is None or not module.is_available() or not module.is_initialized():
         return None
@@ -35,7 +35,7 @@ def _of_torch() -> _c.KnownRanks | None:
 
 
 def _of_jax() -> _c.KnownRanks | None:
-    """What jax.distributed says, if it was initialised: a process, not a device, has a rank."""
+    """Return the ranks of jax.distributed if it was initialised: a process has a rank, not a device."""
     module = sys.modules.get("jax")
     asked = getattr(getattr(module, "distributed", None), "is_initialized", None)
     if module is None or asked is None or not asked():
@@ -44,7 +44,7 @@ def _of_jax() -> _c.KnownRanks | None:
 
 
 def _of_ray() -> _c.KnownRanks | None:
-    """What Ray Train says in a worker; outside of one it raises, or knows no numbers."""
+    """Return the ranks that Ray Train gives a worker. Outside of a worker it raises, or gives no numbers: None."""
     module = sys.modules.get("ray.train")
     if module is None:
         return None
@@ -52,7 +52,7 @@ def _of_ray() -> _c.KnownRanks | None:
         context = module.get_context()
         found = [context.get_world_rank(), context.get_world_size(), context.get_local_rank(),
                  context.get_local_world_size()]
-    except Exception:  # whatever Ray's version raises in a driver
+    except Exception:  # which exception depends on Ray's version
         return None
     if not all(isinstance(value, int) for value in found):
         return None
@@ -60,17 +60,18 @@ def _of_ray() -> _c.KnownRanks | None:
 
 
 def _variables(env: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The variables, while other threads may remove some."""
+    """Return the variables. Other threads may remove some meanwhile."""
     return [(name, value) for name, value in ((name, env.get(name)) for name in list(env)) if value is not None]
 
 
 def _shown(error: _c.Error) -> str:
-    """The message, which has text of variables in it."""
+    """Return the message, escaped, because it quotes variables."""
     return escaped(error.message.decode(errors="surrogateescape"))
 
 
 def _query(env: Mapping[str, str], option: bytes) -> _c.RankQuery:
-    """What the C library is asked of this environment, in the words of this package."""
+    """Return the query to the C library about this environment, with the words of this package. option: begins each
+    message."""
     known = [one for one in (_of_torch(), _of_jax(), _of_ray()) if one is not None]
     return _c.RankQuery(
         size=sizeof(_c.RankQuery), terminal=_TERMINAL,
@@ -81,8 +82,8 @@ def _query(env: Mapping[str, str], option: bytes) -> _c.RankQuery:
 
 
 def find(env: Mapping[str, str]) -> _c.FoundRanks:
-    """Return the ranks; one process if nothing says more. Raises SettingsError if two of one level disagree, if the
-    innermost launcher set only half of its numbers, or numbers that cannot be."""
+    """Return the ranks; rank 0 of 1 if nothing reports others. Raises SettingsError if two sources of one level
+    disagree, or if the innermost launcher set only half of its numbers, or impossible ones."""
     found, error = _c.FoundRanks(size=sizeof(_c.FoundRanks)), errors.new()
     if _c.lib.pstk_find_ranks(byref(_query(env, b"rank")), byref(found), byref(error)) < 0:
         raise SettingsError(_shown(error))
@@ -90,7 +91,7 @@ def find(env: Mapping[str, str]) -> _c.FoundRanks:
 
 
 def alone(env: Mapping[str, str]) -> str | None:
-    """Return the warning for a loader that was given no rank where several processes run; None: it is alone."""
+    """Return the warning for a loader that was given no rank where several processes run; None: only one runs."""
     error = errors.new()
     result = _c.lib.pstk_check_alone(byref(_query(env, b"")), byref(error))
     return None if result == 0 else "penstock: " + _shown(error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A value of a list field: its bytes, and its items."""
+"""Build and read the bytes of a list field's value."""
 from __future__ import annotations
 
 import ctypes
@@ -10,14 +10,14 @@ from typing import Any
 from . import _c, errors
 from ._optional import needed
 
-# ctypes.string_at takes a C int for the size.
+# ctypes.string_at takes a C int for the size, which is too small.
 bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
     ("PyBytes_FromStringAndSize", ctypes.pythonapi))
 
 
 def pixels_of(data: bytes, info: Any) -> Any:
-    """Return the array of a decoded image, as it is stored: uint8 or uint16 [height, width] or [..., channels].
-    info: a ValueInfo or ListItem of the library."""
+    """Return the array of a decoded image as it is stored: uint8 or uint16, [height, width] or [height, width,
+    channels]. info: a ValueInfo or ListItem of the library."""
     numpy = needed("numpy", "reading pixels")
     channels = () if info.channels == 1 else (info.channels,)
     dtype = "<u2" if info.bit_depth == 16 else "u1"
@@ -25,8 +25,8 @@ def pixels_of(data: bytes, info: Any) -> Any:
 
 
 def mask_of(data: bytes, about: Any) -> Any:
-    """Return the class numbers of a mask: NumPy uint8 or uint16 [height, width]. about: the ValueInfo or ListItem of
-    the same reading. Raises CorruptRecordError."""
+    """Return the class numbers of a mask: NumPy uint8 or uint16 [height, width]. about: the ValueInfo or ListItem that
+    was read with the data. Raises CorruptRecordError."""
     needed("numpy", "reading masks")
     names = ("encoding", "width", "height", "channels", "bit_depth", "has_palette")
     info = _c.ValueInfo(size=ctypes.sizeof(_c.ValueInfo), **{name: getattr(about, name) for name in names})
@@ -41,9 +41,14 @@ def mask_of(data: bytes, about: Any) -> Any:
 
 
 def build(kind: int, items: Sequence[tuple[Any, Any]]) -> bytes:
-    """Return the bytes of a list. kind: enum pstk_field_kind. items: bytes (or an array whose memory they are), and
-    what describes pixels, with height, width, channels and bit_depth; None for others. Raises CorruptRecordError,
-    SettingsError."""
+    """Return the bytes of a list.
+
+    kind: enum pstk_field_kind.
+    items: (data, pixels) for each item: bytes, or an array that has them; and the size of decoded pixels, an object
+        with height, width, channels and bit_depth, else None.
+
+    Raises CorruptRecordError, SettingsError.
+    """
     given = (_c.ListItem * len(items))()
     for item, (data, pixels) in zip(given, items):
         if isinstance(data, bytes):
@@ -63,7 +68,7 @@ def build(kind: int, items: Sequence[tuple[Any, Any]]) -> bytes:
 
 
 def read(kind: int, data: bytes) -> list[Any]:
-    """Return the items of a list: str, bytes (of files, too), or the arrays of masks and of pixels. Raises
+    """Return the items of a list: str; bytes, of image files too; or arrays of masks and of pixels. Raises
     CorruptRecordError."""
     error = errors.new()
     n = errors.check(_c.lib.pstk_list_read(kind, data, len(data), None, 0, byref(error)), error)

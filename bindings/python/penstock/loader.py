@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.Loader: batches in order, before you ask.
+"""penstock.Loader: reads samples ahead, and hands out batches in a reproducible order.
 
     with penstock.Loader("train", batch_size=256, device="cuda", outputs={
             "image": penstock.image("jpg", [ops.RandomResizedCrop(224), ops.RandomFlip(), ops.Normalize()],
@@ -9,8 +9,8 @@
             for batch in loader.epoch(epoch):
                 step(batch["image"], batch["label"])
 
-Tensors look into a slot of the loader's; the slot goes back to it when the last of them is gone. On the host tensors with
-one number a row are copies.
+Tensors are views of a slot of the loader. The loader reuses the slot when the last of them is gone. On the host,
+tensors with one number a row are copies.
 
 The loader's state is two objects: its Handle (locks, fork, close) and its Place (cursor, passes).
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loader", "Pass"]
 
-# What a framework has to know of batches before it gets one.
+# By framework: the function that prepares it for batches before it gets the first one.
 _REGISTER = {"jax": batches.register_jax, "torch": batches.register_torch}
 
 PALETTES = ("some images of {path} are PNG files with a palette. Loaders read pictures correctly, in the palette's "
@@ -59,7 +59,7 @@ PALETTES = ("some images of {path} are PNG files with a palette. Loaders read pi
 
 
 def _close_at_end(loader: Loader) -> None:
-    """Threads of a loader must not outlive what the interpreter, and CUDA, take down at exit."""
+    """Close a loader at exit: its threads must end before the interpreter and CUDA do."""
     loader._handle.exiting = True
     loader.close()
 
@@ -72,7 +72,7 @@ def _no_stream() -> int | None:
 
 
 def _check_device(kind: int, index: int, framework: str) -> None:
-    """Is there such a device, and can the framework use it? Asked before anything is started."""
+    """Raise an error unless the device exists and the framework can use it. It is called before any thread is started."""
     if kind == _c.HOST:
         return
     device, error = _c.Device(size=sizeof(_c.Device)), errors.new()
@@ -94,7 +94,7 @@ def _default_index(framework: str) -> int:
 
 def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
         -> tuple[BatchMix | None, dict[str, descriptions.Output]]:
-    """The mix, checked, and the tensors of batches, as outputs."""
+    """Return the mix, checked, and the tensors of batches, described as outputs."""
     if mix is None:
         return None, dict(outputs)
     from . import mix as mixes
@@ -103,7 +103,7 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
 
 
 def _located(path: Any, foreign: Any) -> tuple[Any, Opening]:
-    """What the library opens for the path, and how; of a mixture the mixture."""
+    """Return the path that the library opens, and its Opening. A mixture is returned as it is."""
     from . import paths
     from .foreign import Opening
     opening = Opening(foreign)
@@ -112,14 +112,14 @@ def _located(path: Any, foreign: Any) -> tuple[Any, Opening]:
 
 def _opened(path: Any, foreign: Opening, outputs: Any = None,
             binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
-    """What mixture.opened returns. It is imported here, because few programs have a mixture."""
+    """Return the result of mixture.opened. The module is imported here, because few programs have a mixture."""
     from . import mixture as mixtures
     return mixtures.opened(path, outputs, binds, foreign)
 
 
 def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
              mixture: mixtures.Mixture | None, foreign: Opening) -> Members | None:
-    """The subset of the data set, opened, with its weights; None: each of all samples once."""
+    """Return the subset of the data set, opened, with its weights; None: all samples, each once."""
     if subset is None and weights is None and samples_per_epoch is None:
         return None
     if mixture is not None:
@@ -135,12 +135,12 @@ def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order
 
 
 class Loader(Hints, Sealed):
-    """Opens a data set and starts to read ahead.
+    """Open a data set, and read samples ahead of the training loop.
 
-    What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
-    ValueError), UnsupportedError, DataSetNotFoundError, CorruptRecordError.
+    Wrong arguments raise an error before anything is started: TypeError, SettingsError (a ValueError),
+    UnsupportedError, DataSetNotFoundError, CorruptRecordError.
 
-    Of an open loader only batch_size and global_batch_size can be set. `loader.seed = 3` or a misspelt name raises
+    Only batch_size and global_batch_size of an open loader can be set. `loader.seed = 3`, or a misspelt name, raises
     AttributeError, which says what to do instead.
 
     A loader is an iterable, not an iterator: `iter(loader)` begins an epoch, and `next(iter(loader))` gives its first
@@ -149,59 +149,57 @@ class Loader(Hints, Sealed):
     path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares. Data of other
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar"); see foreign=.
 
-    What a batch is:
+    These arguments say what a batch is:
 
-    batch_size: rows for this process; or penstock.GlobalBatch(rows): those of all processes together. A
-        dict is a schedule: {0: 256, 10_000: 512} gives batches 512 rows from step 10 000 on. A step is a batch of all
-        processes together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts. A
-        penstock.Budget gives batches whose samples cost so much together: so many tokens or pixels.
-    outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
-        every field by its kind.
-    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
-        penstock.Batch, which iterates over its tensors in the order of the outputs: `for x, y in loader`. The
-        first three have epoch, sample_ids, n_valid and the like as attributes, one of yours has them in its
-        attribute `info`.
-    framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch
-        if it is imported before the first batch, else NumPy, with a warning if PyTorch is installed; on a GPU, when the
-        loader opens, PyTorch, or CuPy or JAX if only they are imported.
-        NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
-        copies.
-    device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device; or a penstock.Device, with
-        how batches come there.
+    batch_size: rows for this process; or penstock.GlobalBatch(rows), rows of all processes together. A dict is a
+        schedule: {0: 256, 10_000: 512} gives batches 512 rows from step 10 000 on. A step is a batch of all processes
+        together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts. A
+        penstock.Budget limits the cost of a batch, such as its tokens or pixels, and not its rows.
+    outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; or a list of them; None: every
+        field by its kind.
+    form: "dict", "tuple", "dataclass", or a dataclass of yours: the type of a batch. A "dict" is a penstock.Batch,
+        which iterates over its tensors in the order of the outputs: `for x, y in loader`. The first three have epoch,
+        sample_ids, n_valid and the like as attributes; a dataclass of yours has them in its attribute `info`.
+    framework: the library whose tensors a batch has: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor).
+        "auto" on the host: PyTorch if it is imported before the first batch, else NumPy, with a warning if PyTorch is
+        installed. "auto" on a GPU, decided when the loader opens: PyTorch, or CuPy or JAX if only they are imported.
+        NumPy has no bfloat16: without ml_dtypes it is the bits as uint16. JAX on a GPU gets copies.
+    device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device; or a penstock.Device, which
+        also says how batches come there.
 
-    Which samples come, and in which order:
+    These arguments say which samples come, and in which order:
 
-    seed: of order and augmentation; the default 0 is the same in each run. torch.manual_seed and numpy.random.seed have no
-        effect on a loader.
-    shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
-        last_batch="drop" the same samples, the end of the data set, never come, and rank 0 warns: to see all give
-        last_batch="short".
-    last_batch: what becomes of a last batch that is not full: "drop" it (the default; a DataLoader keeps it:
-        "short"); "pad" it from the start of the epoch; "short": the tensors have fewer rows, on some ranks
-        perhaps none.
-    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels;
+    seed: seed of the order and of augmentation; 0, the default, is the same in each run. torch.manual_seed and
+        numpy.random.seed have no effect on a loader.
+    shuffle: True is order="full", False is order="sequential"; without both the order is "full". With False and
+        last_batch="drop", the same samples, those at the end of the data set, never come, and rank 0 warns;
+        last_batch="short" gives all samples.
+    last_batch: the treatment of a last batch that is not full. "drop" leaves it out (the default; a DataLoader keeps
+        it, as "short" does). "pad" fills it from the start of the epoch. With "short" the tensors have fewer rows, on
+        some ranks perhaps none.
+    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels.
         penstock.Mosaic: make pictures of four rows, with their masks and boxes.
-    subset: penstock.Range, Fraction, Fold, Ids or Where, or several of them in a list: a part of the data set. The ids of
-        batches stay those of the data set; see penstock.subset.
+    subset: penstock.Range, Fraction, Fold, Ids or Where, or a list of them: a part of the data set. The ids of batches
+        stay those of the data set; see penstock.subset.
     weights: penstock.Weighted or Balanced: draw samples with replacement.
-    bad_sample: "error", or "replace": another sample of the same shard replaces a bad one; or a function of (error, id):
-        "replace", and it is called for each bad sample that was replaced, with the id of its
-        replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
-        Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
-        gives the number of the others. What the function raises comes out of the loop (StopIteration as
-        RuntimeError), and the batch comes again at the next step, with its reports. It may call stats(),
-        interrupt() and close(), which ends the loop by InterruptedLoaderError, but neither iterate nor seek.
+    bad_sample: "error"; or "replace": another sample of the same shard replaces a bad one; or a function of (error,
+        id), which implies "replace". The loader calls the function for each bad sample that it replaced, with the id of
+        the replacement, before it hands out the batch, in the thread that iterates and in the order of the rows. It
+        describes the first 8 of a batch; one more call, with id None and an error without sample_id, gives the number
+        of the others. An exception of the function comes out of the loop (StopIteration as RuntimeError), and the batch
+        comes again at the next step, with its reports. The function may call stats(), interrupt() and close(), which
+        ends the loop by InterruptedLoaderError, but it may neither iterate nor seek.
 
-    How it works. Each topic is an object with members, whose docs are those of its class:
+    These arguments say how the loader works. Most are objects of a topic, whose members their classes describe:
 
-    n_threads: workers; 0: one for each core that this process may use, less one for the reader of each NUMA node and one
-        for copies to a GPU, while 4 workers a node remain.
-    order: "full", "windowed" or "sequential"; or a penstock.Order: where it starts, numbers of a windowed order, draws of an
-        epoch. shuffle=True goes with "windowed" as well.
-    ranks: this process among others: "auto" asks torch.distributed and the launcher (torchrun, srun, mpirun); or
+    n_threads: number of workers; 0: one for each core that this process may use, less one for the reader of each NUMA
+        node and one for copies to a GPU, while 4 workers a node remain.
+    order: "full", "windowed" or "sequential"; or a penstock.Order: also the start, numbers of a windowed order, and the
+        draws of an epoch. shuffle=True goes with "windowed", too.
+    ranks: this process among others. "auto" asks torch.distributed and the launcher (torchrun, srun, mpirun); or
         penstock.Ranks(rank, world), penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron().
     memory: penstock.Memory: slots, bytes, and the largest images and records.
-    reading: penstock.Reading: how it reads and computes, and the timeout of a wait.
+    reading: penstock.Reading: reading, kernels, and the timeout of a wait.
     observe: penstock.Observe: crops, traces, marks for a profiler, the file for `penstock top`.
     foreign: penstock.Foreign: how data of another format is read in place.
     """
@@ -210,13 +208,13 @@ class Loader(Hints, Sealed):
     _instead = {"epoch": "call loader.set_epoch(3), or iterate over loader.epoch(3)",
                 **dict.fromkeys(("position", "cursor", "current_epoch"), "call loader.seek(epoch, position)"),
                 "dataset": "open a new Loader on the other data set's path"}
-    _handle = Handle()  # of a loader that __init__ did not finish: nothing to close
+    _handle = Handle()  # close does nothing with it if __init__ did not finish
     _dataset: Dataset | None = None
-    _last_stats: statistics.Stats | None = None  # as the loader was closed
-    _n_samples: int | None = None  # of an epoch, once the library has said so
+    _last_stats: statistics.Stats | None = None  # statistics at close
+    _n_samples: int | None = None  # samples of an epoch, once the library has said it
     _own: Any = None  # the loader's own stream, once it is needed
-    _convert: Callable[[tensors.Tensor], Any] | None = None  # into the framework's; None: the framework is not decided yet
-    _agreement: agreement.Agreement | None = None  # until other processes' loaders are known to be alike
+    _convert: Callable[[tensors.Tensor], Any] | None = None  # makes the framework's tensor; None: not decided yet
+    _agreement: agreement.Agreement | None = None  # None once the other processes' loaders are known to be alike
 
     @words.suggesting
     def __init__(
@@ -261,7 +259,7 @@ class Loader(Hints, Sealed):
             numbers["device_index"] = _default_index(self._framework) if index is None else index
             self._numbers, self._path = numbers, path
             self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
-            # Of a device's slots; JAX has copies there.
+            # Whether tensors are views of a device's slots. JAX gets copies there.
             self._has_views = kind != _c.HOST and not self._copies and self._framework != "jax"
             self._named_stream, self._guard = self._stream_of(where.stream), self._guard_of()
             self._order, self._interleave = order, interleave.settled(order, numbers, self.n_samples)
@@ -274,7 +272,7 @@ class Loader(Hints, Sealed):
         if observe.monitor_path not in (None, False):
             from . import status_files
             status_files.begin(self._handle)
-        # The library has read the manifest by itself, and perhaps another one.
+        # The library has read the manifest by itself, and may have read another one.
         if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
@@ -292,7 +290,7 @@ class Loader(Hints, Sealed):
                                 "framework's current stream (make yours the current one, or give copy=False)")
 
     def _start(self, settings: _c.Settings, timeout: float | None) -> None:
-        """Open the library's loader, with what the settings point to."""
+        """Open the library's loader. The settings point to objects that live until then."""
         foreign = self._foreign.to_c()
         settings.foreign = pointer(foreign)
         if self._mixture is not None:
@@ -301,10 +299,10 @@ class Loader(Hints, Sealed):
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
         self._open(settings, timeout)
-        del steps, foreign  # until here the settings point to them
+        del steps, foreign  # the settings point to these
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
-        """What must be the same on all processes for each sample to come once."""
+        """Return the values that must be the same on all processes, so that each sample comes once."""
         info = self._catalog.info
         return {"data_set": info.identity,
                 "_data_set": f"{self._path}: {info.n_samples} samples and {info.bytes} bytes in {info.n_shards} shards",
@@ -316,16 +314,16 @@ class Loader(Hints, Sealed):
                 "version": __version__, **self._mixed_as()}
 
     def _mixed_as(self) -> dict[str, Any]:
-        """What a mixture and a budget add to that, and to the state."""
+        """Return the entries of a mixture and a budget, for _fixed and for the state."""
         return {**({} if self._mixture is None else {"mixture": self._mixture._state()}),
                 **({} if self._costed is None else {"budget": self._costed.digest})}
 
     def _subset(self) -> str | None:
-        """The digest of the subset, as states and ranks compare it; None: all samples."""
+        """Return the digest of the subset, as states and ranks compare it; None: all samples."""
         return None if self._members is None else self._members.digest
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
-        """What names the stream for each batch; None: it is the loader's own."""
+        """Return the function that gives the stream for each batch; None: the loader uses its own stream."""
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
         if callable(stream):
@@ -336,19 +334,20 @@ class Loader(Hints, Sealed):
         return streams.current(self._framework, self._device[1])
 
     def _stream(self) -> int | None:
-        """The stream that a batch is leased on now."""
+        """Return the stream on which the next batch is leased."""
         return self._own_stream() if self._named_stream is None else self._named_stream()
 
     def _own_stream(self) -> int:
-        """A stream of the loader's own, for frameworks that say nothing of theirs: on it nothing runs, and what
-        reads the tensors waits for it. The library closes it after the last batch."""
-        if not self._own:  # also where opening it was interrupted
+        """Return a stream of the loader's own, for frameworks that do not report theirs. Nothing runs on it; readers of
+        the tensors wait for it. The library closes it after the last batch."""
+        if not self._own:  # also true if a former call was interrupted
             self._own, error = c_void_p(), errors.new()
             errors.check(_c.lib.pstk_stream_open(self._handle.pointer, byref(self._own), byref(error)), error)
         return int(self._own.value)
 
     def _guard_of(self) -> Callable[[], Any]:
-        """PyTorch's default stream is no handle, but means the current device's."""
+        """Return a function that makes the loader's device the current one of PyTorch: its default stream has no handle
+        of its own, and belongs to the current device."""
         nothing = contextlib.nullcontext()
         if self._device[0] == tensors.DL_CPU or self._framework != "torch":
             return lambda: nothing
@@ -357,19 +356,19 @@ class Loader(Hints, Sealed):
         return lambda: nothing if current() == index else enter(index)
 
     def _decide_framework(self) -> None:
-        """Find out whose tensors batches have; with "auto" on the host at the first batch."""
+        """Decide which framework's tensors batches have. "auto" on the host is decided at the first batch."""
         if self._framework == "auto":
             self._framework, is_unsure = words.host_framework()
             if is_unsure and words.is_first_unsure():
-                warnings.warn(words.NOT_TORCH, stacklevel=5)  # to who iterates
+                warnings.warn(words.NOT_TORCH, stacklevel=5)  # points at the caller's loop
         self._convert = tensors.converter(self._framework, self._copies)
         if self._framework in _REGISTER:
             _REGISTER[self._framework]()
 
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
-        self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
-        self._warned = False  # of images with a palette
-        self._number = int.from_bytes(os.urandom(8), "little")  # by which a batch knows its loader, pickled too
+        self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by BatchInfo.shaped, which fixes the shapes
+        self._warned = False  # whether this loader warned of images with a palette
+        self._number = int.from_bytes(os.urandom(8), "little")  # the loader's number in its batches, also when they are pickled
         self._images = {name: batches.ImageOutput(i, output.layout == "nhwc")
                         for i, (name, output) in enumerate(self._outputs.items())
                         if output.kind == _c.OUTPUT_IMAGE}
@@ -393,31 +392,32 @@ class Loader(Hints, Sealed):
         _open_loaders.add(self)
         streams.begin(self._leases)
 
-    # ---- what it is --------------------------------------------------------------------------------------
+    # ---- description -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Number of batches of a whole epoch, the same on every rank. With a budget, of the epoch that the cursor is in."""
+        """Number of batches of a whole epoch, the same on every rank. With a budget it is that of the epoch at the
+        cursor."""
         self._handle.check_process()
         with self._handle.alive:
             return int(_c.lib.pstk_n_batches(self._handle.opened()))
 
     @property
     def n_samples(self) -> int:
-        """Number of samples of an epoch: of draws by weights, of the subset, of the data set, or of the
-        mixture."""
+        """Number of samples of an epoch: draws by weights, or samples of the subset, the data set or the mixture."""
         if self._n_samples is not None:
             return self._n_samples
         return self._catalog.info.n_samples if self._members is None else self._members.n
 
     @property
     def mixture(self) -> mixtures.Mixture | None:
-        """The mixture that was opened; None: one data set."""
+        """The mixture that was opened; None: the loader has one data set."""
         return self._mixture
 
     @property
     def dataset(self) -> Dataset:
-        """The data set as a penstock.Dataset, not of a mixture: len(loader.dataset) is its number of samples, on every rank;
-        loader.dataset[i] reads sample i. It is opened when first asked for, and closed with the loader."""
+        """The data set as a penstock.Dataset; SettingsError for a mixture. len(loader.dataset) is the number of
+        samples, on every rank; loader.dataset[i] reads sample i. It is opened at the first use, and closed with the
+        loader."""
         self._handle.check_process()
         with self._handle.alive:
             self._handle.opened()
@@ -425,7 +425,8 @@ class Loader(Hints, Sealed):
         return self._kept(self._opened_dataset()) if found is None else found
 
     def _kept(self, opened: Dataset) -> Dataset:
-        """The data set that was opened first: opening takes its time, and holds no lock."""
+        """Keep a data set that was opened without a lock, and return it. If another thread was faster, return that
+        thread's."""
         with self._handle.alive:
             self._handle.opened()
             if self._dataset is None:
@@ -451,12 +452,12 @@ class Loader(Hints, Sealed):
 
     @property
     def path(self) -> str:
-        """Directory of the data set, an absolute path."""
+        """Absolute path of the data set; of a mixture, text such as "the mixture of 2 data sets"."""
         return self._path
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch, for this process; with uneven=True or a budget the most. Setting it is set_batch_size."""
+        """Rows of a batch of this process; with uneven=True or a budget the most. Setting it calls set_batch_size."""
         return -(-self._place.rows() // self._ranks.world)
 
     @batch_size.setter
@@ -465,7 +466,7 @@ class Loader(Hints, Sealed):
 
     @property
     def global_batch_size(self) -> int:
-        """Rows of a batch, of all processes together. Setting it is set_global_batch_size."""
+        """Rows of a batch of all processes together. Setting it calls set_global_batch_size."""
         return self._place.rows()
 
     @global_batch_size.setter
@@ -474,17 +475,17 @@ class Loader(Hints, Sealed):
 
     @property
     def ways(self) -> int | None:
-        """Ways of a windowed order; None: another order."""
+        """Ways of a windowed order; None: the order is another one."""
         return self._interleave.get("ways")
 
     @property
     def block(self) -> int | None:
-        """Samples of a block of a windowed order; None: another order."""
+        """Samples of a block of a windowed order; None: the order is another one."""
         return self._interleave.get("block")
 
     @property
     def window(self) -> int | None:
-        """Blocks of a window of a windowed order; None: another order."""
+        """Blocks of a window of a windowed order; None: the order is another one."""
         return self._interleave.get("window")
 
     @property
@@ -494,18 +495,19 @@ class Loader(Hints, Sealed):
 
     @property
     def ranks(self) -> Ranks:
-        """rank, world, local_rank, local_world, and who said so."""
+        """This process among others, a penstock.Ranks: rank, world, local_rank, local_world, and the source of these
+        numbers."""
         return self._ranks
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """(epoch, position) just past the batch that was handed out last."""
+        """(epoch, position) after the batch that was handed out last."""
         return self._place.seen()
 
     @property
     def current_epoch(self) -> int:
-        """The epoch that the next batch is of; after the last batch of one, until it is asked for more, still
-        that one."""
+        """The epoch of the next batch. After the last batch of an epoch it stays that epoch until the loop asks for
+        more."""
         return self._place.current_epoch()
 
     @property
@@ -513,7 +515,7 @@ class Loader(Hints, Sealed):
         return not self._handle.pointer
 
     def _lines(self) -> list[str]:
-        """What it is, except its outputs."""
+        """Return lines that describe the loader, without its outputs."""
         where = "cpu" if self._device[0] == tensors.DL_CPU else f"cuda:{self._device[1]}"
         rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
             f" ({self._ranks.source})"
@@ -531,7 +533,7 @@ class Loader(Hints, Sealed):
         return f"<penstock.Loader {path}: {what}; {state_of}{outputs}>"
 
     def _repr_html_(self) -> str | None:
-        """Of notebooks, which show the repr where this is None."""
+        """Return the table that a notebook shows; None: it shows the repr."""
         if not hasattr(self, "_order"):
             return None
         from . import notebook
@@ -553,8 +555,8 @@ class Loader(Hints, Sealed):
     # ---- closing -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop and free all but what batches still hold. A wait in another thread ends with
-        InterruptedLoaderError. Also at the end of `with`, at exit, and when the object goes."""
+        """Stop the threads, and free all memory except slots that batches still hold. A wait in another thread ends
+        with InterruptedLoaderError. It is also called at the end of `with`, at exit, and when the object goes."""
         handle = self._handle
         if not handle.begin_close():
             return
@@ -563,7 +565,7 @@ class Loader(Hints, Sealed):
         with handle.turn:
             with handle.alive:
                 self._give_back()
-                if not self.closed:  # by a close that a signal's handler interrupted
+                if not self.closed:  # closed already if a signal handler interrupted a former close
                     self._last_stats = self.stats()
                 streams.end(self._leases)
                 if self._dataset is not None:
@@ -581,11 +583,12 @@ class Loader(Hints, Sealed):
         self.close()
 
     def interrupt(self) -> None:
-        """End a wait for a batch, or the next one, by InterruptedLoaderError. Any thread."""
+        """End a wait for a batch, or the next wait, by InterruptedLoaderError. Thread: any."""
         self._handle.interrupt()
 
     def stats(self) -> statistics.Stats:
-        """What was done so far, and what limits; after close(), up to then. Any thread; never waits. print() it."""
+        """Return the counts and times so far, and the stage that limits, as a penstock.Stats; after close(), those at
+        close. print() it. Thread: any; never waits."""
         self._handle.check_process()
         with self._handle.alive:
             if self.closed and self._last_stats is not None:
@@ -596,28 +599,29 @@ class Loader(Hints, Sealed):
             return dataclasses.replace(found, data_sets=self._mixture._stats(self._handle.opened()))
 
     def metrics(self, window: str = "open") -> Metrics:
-        """Counts and times of a window: since "open", since the last "look" (which all callers share), or the last
-        "minute". Any thread; the loop never waits for it. print() it."""
+        """Return counts and times of a window: since "open", since the last "look" (which all callers share), or the
+        last "minute". print() them. Thread: any; the loop never waits for it."""
         from . import metrics
         return metrics.get(self._handle, window)
 
     def forecast(self, more_workers: int | None = None, storage: float | None = None,
                  no_consumer: bool = False) -> Forecast:
-        """Predict samples per second with so many workers more, storage so many times as fast, or a loop that takes every
-        batch at once; without arguments for the usual changes, one by one. Any thread. print() it."""
+        """Predict samples per second after a change: more_workers additional workers, storage that is `storage` times
+        as fast, or a loop that takes every batch at once (no_consumer). Without arguments it predicts the usual
+        changes, one by one. print() the result. Thread: any."""
         from . import forecast
         return forecast.of(self._handle, more_workers, storage, no_consumer)
 
     def write_trace(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to Observe.trace_path. Threads go on
-        meanwhile. See penstock.trace. Any thread."""
+        """Write what each thread did when, so far, to a file for ui.perfetto.dev. path: None: Observe.trace_path.
+        Threads go on meanwhile; see penstock.trace. Thread: any."""
         from . import trace
         trace.write(self._handle, path)
 
-    # ---- places ------------------------------------------------------------------------------------------
+    # ---- positions -----------------------------------------------------------------------------------------
 
     def _begin_turn(self) -> None:
-        """With the turn held, first of all."""
+        """Begin a call that holds the turn: check that the loader is open, and give back a lost batch."""
         self._handle.opened()
         self._place.settle()
         self._give_back()
@@ -628,7 +632,8 @@ class Loader(Hints, Sealed):
             _c.lib.pstk_release(byref(self._handle.batch), self._stream())
 
     def seek(self, epoch: int, position: int = 0) -> None:
-        """Go to a global sample position of an epoch, O(1): the next pass goes on there."""
+        """Go to a position of an epoch, counted in samples over all ranks. The next pass begins there. Takes constant
+        time."""
         epoch, position = words.integer("epoch", epoch), words.integer("position", position)
         self._handle.check_turn()
         with self._handle.turn:
@@ -636,8 +641,8 @@ class Loader(Hints, Sealed):
             self._place.go(epoch, position)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is epoch `epoch`: from its start, or, where a state of that epoch was loaded and not
-        yet used, from there."""
+        """Make `epoch` the epoch of the next pass. It begins at the epoch's start, or at the position of a loaded state
+        of that epoch that was not used yet."""
         epoch = words.integer("epoch", epoch)
         self._handle.check_turn()
         with self._handle.turn:
@@ -645,8 +650,8 @@ class Loader(Hints, Sealed):
             self._place.ask(epoch)
 
     def epoch(self, epoch: int) -> Pass:
-        """Iterate over epoch `epoch`: its batches, or, where a state of that epoch was loaded and not yet
-        used, those that are left."""
+        """Iterate over the batches of epoch `epoch`, or, after a state of that epoch was loaded and not used yet, over
+        those that are left."""
         epoch = words.integer("epoch", epoch)
         self._handle.check_turn()
         with self._handle.turn:
@@ -655,8 +660,8 @@ class Loader(Hints, Sealed):
             return Pass(self, *self._place.begin())
 
     def __iter__(self) -> Pass:
-        """Iterate over one epoch: at first the one that the loader starts in, or goes on in after
-        load_state_dict; each further call begins the next, also where one was left early."""
+        """Iterate over one epoch. The first call gives the epoch in which the loader starts, or goes on after
+        load_state_dict. Each further call begins the next epoch, also if the loop left the last one early."""
         self._handle.check_turn()
         with self._handle.turn:
             self._begin_turn()
@@ -670,11 +675,14 @@ class Loader(Hints, Sealed):
                     x, y = part
                     (loss(model(x), y) * part.n_valid / parts.n_valid).backward()
 
-        Gives penstock.MicroBatches: tuples of n_parts batches, which are views of one slot and hold it until the last of
-        them is gone. Part i has the valid rows from n * i // n_parts on, up to n * (i + 1) // n_parts, of n: numbers of
-        rows differ by 1 at most, and the last part is never the smaller. Parts of a batch with fewer rows than parts
-        are empty. Ragged parts have data and offsets of their own rows; with framework="dlpack" data is that of the whole
-        batch, and offsets count in it. epoch: as in epoch(); None: as in iter(loader).
+        Gives penstock.MicroBatches: tuples of n_parts batches. They are views of one slot, and hold it until the last
+        of them is gone. Of n valid rows, part i has the rows [n * i // n_parts, n * (i + 1) // n_parts): the numbers of
+        rows differ by 1 at most, and the last part has the most. In a batch with fewer rows than parts, some parts are
+        empty. Ragged parts have data and offsets of their own rows; with framework="dlpack" data is that of the whole
+        batch, and offsets count in it.
+
+        n_parts: number of parts, at least 1.
+        epoch: the epoch, as in epoch(); None: as in iter(loader).
         """
         found = micro.number(n_parts)
         batches_of = iter(self) if epoch is None else self.epoch(epoch)
@@ -686,27 +694,32 @@ class Loader(Hints, Sealed):
                         "without a DataLoader around it; penstock.Dataset(path)[i] is sample i")
 
     def set_batch_size(self, rows: int, *, unchecked: bool = False) -> None:
-        """Give batches another number of rows for this process, from the next one on; at most max_batch_size. Also
-        `loader.batch_size = rows`.
+        """Give batches of this process another number of rows, from the next one on. `loader.batch_size = rows` does
+        the same.
 
         Every sample of an epoch still comes once. Batches that were read ahead are dropped, and their rows are read and
         decoded again: a change costs what a seek costs. len(loader) and n_batches_left count batches of the new size.
-        All processes set the same size before the same batch: where torch.distributed is initialised they compare size
-        and cursor, and all raise SettingsError if these differ. unchecked: compare nothing. SettingsError: too many
-        rows; last_batch="drop" leaves no batch; several processes that nothing compares. Nothing has changed then.
+
+        rows: at most max_batch_size of penstock.Memory.
+        unchecked: True: do not compare processes. Otherwise all processes must set the same size before the same batch:
+            where torch.distributed is initialised they compare size and cursor, and all raise SettingsError if these
+            differ.
+
+        Raises SettingsError, and changes nothing: there are too many rows; last_batch="drop" leaves no batch; nothing
+        can compare several processes; or the loader has a budget, a schedule or a global batch size.
         """
         sizes.change(self, "batch_size", rows, unchecked)
 
     def set_global_batch_size(self, rows: int, *, unchecked: bool = False) -> None:
-        """The same for a loader that was opened with global_batch_size: the rows of all processes together, at most
-        max_batch_size * world."""
+        """Give batches of all processes together another number of rows, as set_batch_size does for one process. The
+        loader was opened with penstock.GlobalBatch. rows: at most max_batch_size * world."""
         sizes.change(self, "global_batch_size", rows, unchecked)
 
     # ---- state -------------------------------------------------------------------------------------------
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
-        """Where the loader is, as a dict that JSON holds (see penstock.state): just past the batch that was
-        handed out last, or past the batch `after`, which this loader gave."""
+        """Return the position of the loader, as a dict that JSON holds (see penstock.state). It is just after the batch
+        that was handed out last, or after the batch `after`, which this loader gave."""
         epoch, position = self.cursor
         if after is not None:
             info = batches.info_of(after)
@@ -721,10 +734,12 @@ class Loader(Hints, Sealed):
                 **self._rows.state}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where state_dict() was called: the next pass begins there. A loader that was opened with
-        max_batch_size goes on with the batch size of the state, any other one with its own. SettingsError: it is of
-        another data set, seed, order, or of a newer penstock, or of too large batches, or has keys that no state has; nothing
-        has changed then."""
+        """Go on where state_dict() was called: the next pass begins there. A loader that was opened with max_batch_size
+        goes on with the batch size of the state, any other one with its own.
+
+        Raises SettingsError, and changes nothing: the state is of another data set, seed or order; a newer penstock
+        made it; its batches are too large; or it has keys that no state has.
+        """
         epoch, position = state.check(state_dict, self.state_dict(), self._path)
         size = sizes.restored(self, state_dict)
         self._handle.check_turn()
@@ -740,7 +755,8 @@ class Loader(Hints, Sealed):
     # ---- batches -----------------------------------------------------------------------------------------
 
     def _next(self, number: int, epoch: int, n_parts: int | None) -> tuple[Any, Coming | None]:
-        """The next batch of a pass over `epoch`, in parts where wanted, and the place's `coming` until it arrived; None: the end."""
+        """Return the next batch of a pass over `epoch`, in n_parts parts if that is not None, and the place's `coming`
+        for it. (None, None): the epoch has ended."""
         handle, place = self._handle, self._place
         handle.check_turn()
         if self._agreement is not None and self._agreement.is_over(handle.check_closing):
@@ -771,17 +787,18 @@ class Loader(Hints, Sealed):
         try:
             found = handle.wait(stream)
         except PenstockError:
-            # An error takes no batch, and stays: the next call raises it again. What a handler raises may.
+            # An error takes no batch, and the next call raises it again. An exception of a signal handler may leave a
+            # batch.
             self._place.astray = bool(handle.batch)
             raise
         if not found:
             return None, None
-        handle.check_closing()  # by a signal's handler, which has given the batch back
+        handle.check_closing()  # a signal handler may have called close, which has given the batch back
         share = tensors.Share(handle.batch, stream)
         try:
             self._report(share.batch().contents)
         except BaseException:
-            del share  # an exception that is kept keeps this frame
+            del share  # else the frame of a kept exception would hold the batch
             raise
         info = batches.BatchInfo(share, self._number, self._images, hold=self._has_views)
         layouts = self._layouts.get(info.shaped)
@@ -797,11 +814,11 @@ class Loader(Hints, Sealed):
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _report(self, batch: Any) -> None:
-        """Warn, and call the function of bad_sample, for a batch that is about to be handed out. What is raised here keeps
-        it back, and the next call seeks to it."""
+        """Warn of palettes, and call the function of bad_sample, for a batch that is about to be handed out. An
+        exception keeps the batch back; the next call seeks to it."""
         if batch.n_palette_images and not self._warned:
             self._warned = True
-            warnings.warn(PALETTES.format(path=self._path), stacklevel=5)  # to who iterates
+            warnings.warn(PALETTES.format(path=self._path), stacklevel=5)  # points at the caller's loop
         if self._on_bad_sample is None:
             return
         for report in batch.reports[:batch.n_reports]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks of objects, from the polygons and the runs of COCO's annotations: arrays of uint8 [height, width] of 0 and 1,
-the bytes that pycocotools gives.
+"""Masks of objects, made of the polygons and the runs in COCO's annotations: uint8 arrays [height, width] of 0 and 1,
+with the bytes that pycocotools gives.
 
-`size` is (height, width), as in COCO's files.
+`size` is (height, width), as in COCO's files. All functions need NumPy, and raise TypeError, ValueError or
+SettingsError for wrong arguments.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _sides(name: str, size: Sequence[SupportsIndex]) -> tuple[int, int]:
 
 
 def rle_counts(counts: str | bytes) -> Array:
-    """Take the runs out of COCO's compressed counts: an array of uint32, COCO's uncompressed counts."""
+    """Return the runs of COCO's compressed counts: an array of uint32, COCO's uncompressed counts."""
     numpy = needed("numpy", "penstock.masks")
     if not isinstance(counts, (str, bytes)):
         raise TypeError(f"rle_counts.counts: value is of {type(counts).__name__}; must be str or bytes")
@@ -67,8 +68,8 @@ def _runs(counts: Any) -> Array:
 
 
 def rle_decode(counts: Any, size: Sequence[SupportsIndex]) -> Array:
-    """Decode runs of 0 and 1 in turn, 0 first, down the columns. counts: a list or an array of whole numbers (a value
-    of a field of kind rle), or COCO's compressed text."""
+    """Decode runs to a mask. Runs are of 0 and 1 in turn, 0 first, down the columns of the image. counts: a list or
+    array of whole numbers (a value of a field of kind rle), or COCO's compressed text."""
     numpy = needed("numpy", "penstock.masks")
     height, width = _sides("rle_decode", size)
     runs = rle_counts(counts) if isinstance(counts, (str, bytes)) else _runs(counts)
@@ -99,8 +100,8 @@ def _corners(polygon: Any) -> Array:
 
 
 def polygon_mask(polygons: Sequence[Any], size: Sequence[SupportsIndex]) -> Array:
-    """Draw the union of polygons, by COCO's rule. Each is an array [points, 2] of x and y in pixels, or a flat list as
-    in COCO's files. It may leave the image and cross itself."""
+    """Draw the union of polygons, by COCO's rule. A polygon is an array [points, 2] of x and y in pixels, or a flat
+    list as in COCO's files. It may reach outside of the image, and may cross itself."""
     numpy = needed("numpy", "penstock.masks")
     height, width = _sides("polygon_mask", size)
     if isinstance(polygons, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a loader: counts and the spread of times in a window of time."""
+"""Metrics of a loader: counts and distributions of times in a window of time."""
 from __future__ import annotations
 
 from ctypes import byref, sizeof
@@ -20,8 +20,15 @@ WINDOWS = {"open": _c.WINDOW_OPEN, "look": _c.WINDOW_LOOK, "minute": _c.WINDOW_M
 
 @dataclass(frozen=True)
 class Distribution:
-    """How n values spread, in nanoseconds where they are times: half of them, 95 % and 99 % of them, and all of them are at most so large.
-    A quantile is at most 1/8 above the true one."""
+    """The distribution of n values. Times are in nanoseconds.
+
+    n: number of values.
+    sum: their sum.
+    p50, p95, p99: half, 95 % and 99 % of the values are at most this. A quantile is at most 1/8 above the true one.
+    max: the largest value.
+
+    All are 0 if there is no value.
+    """
 
     n: int
     sum: int
@@ -36,12 +43,29 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What happened in a window, with the names of pstk_metrics. duration_ns: the length of the window. n_ready: batches
-    that the loop did not wait for. wait: for each batch; read: for each read; decode: of a worker, for a run of rows; copy:
-    for the copies of a batch to the device; finish: for functions of a whole batch; stream: for each batch, on the device
-    (with Device.measure). Counts, not nanoseconds, each time: jobs, that were left in the queue of a worker that took
-    one; ready, leased and free, slots of batches when the loop came for a batch, noted every
-    10 ms at most."""
+    """Counts and times of a window of time, with the names of pstk_metrics.
+
+    window: "open", "look" or "minute".
+    duration_ns: length of the window. n_batches, n_samples, n_replacements, bytes_delivered: counters of
+        penstock.Stats, for this window.
+    bytes_read, n_reads, n_slow_reads, n_index_hits, n_index_misses: counters of penstock.Stats, for this window.
+    n_ready: batches for which the loop did not wait.
+    fallbacks: names of the fallbacks in use, since open.
+
+    These are distributions of times in ns:
+
+    wait: of the loop, for each delivered batch.
+    read: of each read.
+    decode: of a worker, for a run of rows.
+    copy: of the copies of a batch to the device.
+    finish: from a batch's last row until the batch is complete: functions of whole batches, MixUp, ragged rows.
+    stream: of the stream's wait for each batch, on the device; only with Device.measure.
+
+    These are distributions of counts:
+
+    jobs: jobs left in the queue of a worker that took one.
+    ready, leased, free: slots of batches when the loop asked for a batch; noted every 10 ms at most.
+    """
 
     window: str
     duration_ns: int
@@ -69,7 +93,7 @@ class Metrics:
 
     @property
     def samples_per_second(self) -> float:
-        """Samples that were delivered in a second of the window."""
+        """Samples delivered in a second of the window."""
         return self.n_samples * 1e9 / self.duration_ns if self.duration_ns else 0.0
 
     @property
@@ -95,7 +119,7 @@ def _time(ns: float) -> str:
 
 
 def get(handle: Handle, window: Any) -> Metrics:
-    """Return the metrics of a window. Any thread."""
+    """Return the metrics of a window. Raises SettingsError for another name. Thread: any."""
     if not isinstance(window, str) or window not in WINDOWS:
         raise SettingsError(f"window: value is {window!r}; must be one of {', '.join(map(repr, WINDOWS))}")
     found = _c.Metrics(size=sizeof(_c.Metrics))

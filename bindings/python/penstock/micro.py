@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in parts, for the accumulation of gradients: rows that follow each other, as views of one slot."""
+"""Batches in parts, for the accumulation of gradients. A part has consecutive rows, and is a view of the batch's slot."""
 from __future__ import annotations
 
 import contextlib
@@ -14,11 +14,14 @@ __all__ = ["MicroBatches"]
 
 
 class MicroBatches(tuple[Any, ...]):
-    """The parts of one batch, in the order of its rows. Each is as a batch of the loader; its `n_valid`, `sample_ids`,
-    `data_sets`, `replacements` and `crops` are those of its rows, all else is that of the whole batch.
+    """The parts of one batch, in the order of its rows: a tuple.
 
-    info: where the whole batch is from (penstock.BatchInfo). n_valid: its rows. They share one slot, which goes back
+    A part has the form of the loader's batches. Its `n_valid`, `sample_ids`, `data_sets`, `replacements` and `crops`
+    are those of its rows; its other attributes are those of the whole batch. The parts share one slot, which goes back
     to the loader with the last tensor of the last part.
+
+    info: the penstock.BatchInfo of the whole batch.
+    n_valid: number of valid rows of the whole batch.
     """
 
     info: batches.BatchInfo
@@ -43,8 +46,8 @@ def number(n_parts: Any) -> int:
 
 
 def shifting(framework: str, index: int) -> Callable[[Any, int, int | None], Any] | None:
-    """What subtracts a number from a framework's array, of (array, number, the stream that a batch on a device was
-    leased on); None: its arrays cannot compute."""
+    """Return a function that subtracts a number from a framework's array: (array, number, stream that a batch on a
+    device was leased on). None: the framework's arrays cannot compute."""
     if framework == "dlpack":
         return None
     if framework != "torch":
@@ -61,9 +64,11 @@ def shifting(framework: str, index: int) -> Callable[[Any, int, int | None], Any
 
 
 class Splitter:
-    """Makes the parts of batches.
+    """The maker of the parts of batches.
 
-    converted: makes a framework's array of a tensor. shift: see shifting. make: makes a batch of arrays and its info.
+    converted: function that makes a framework's array of a tensor.
+    shift: result of `shifting`.
+    make: function that makes a batch of arrays and its info.
     """
 
     def __init__(self, converted: Callable[[Any], Any], shift: Callable[[Any, int, int | None], Any] | None,
@@ -80,7 +85,7 @@ class Splitter:
         return parts
 
     def _rows(self, tensor: Any, edges: list[int], stream: int | None) -> list[Any]:
-        """A tensor in parts."""
+        """Return a tensor in parts. edges: the first row of each part, and the number of rows."""
         spans = list(zip(edges, edges[1:]))
         if not isinstance(tensor, tensors.Ragged):
             return [self._converted(tensor[begin:end]) for begin, end in spans]

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MixUp, CutMix and soft targets: what a loader does to each batch once all its rows are there.
+"""MixUp, CutMix and soft targets: what a loader does to each batch once all its rows are made.
 
     penstock.Loader("train", batch_size=256, mix=penstock.MixUp(0.2, num_classes=1000), outputs={
         "x": penstock.image("jpg", [ops.RandomResizedCrop(224), ops.Normalize()], layout="nchw"), "y": "cls"})
 
-Every row is mixed with a partner, another valid row of the batch. The images are float32, float16 or bfloat16, and
-batch["y"] is float32 of [B, num_classes]. All of these take, by name:
+Every row is mixed with a partner, another valid row of the batch. The images are float32, float16 or bfloat16. In the
+batch, "y" is float32 of [B, num_classes]. MixUp, CutMix and MixUpCutMix take these arguments by name; OneHot takes the
+first, label and label_smoothing:
 
-num_classes: labels are from 0 to num_classes - 1; another one makes its sample bad.
-image, label: the names of the outputs; None: the only image output and the only scalar output.
-p: the probability that a batch is mixed at all.
-label_smoothing: from 0, below 1, as timm applies it.
-mode: "batch": one lambda and one box for all rows; "elem": each row has its own; "pair": the two rows of a pair share
-theirs, which needs pairing="flip".
-pairing: "roll": row i is mixed with row i - 1, as torchvision does; "flip": with the i-th row from the end, as timm
-does.
-targets: "dense"; "pairs": the labels stay, and batches also have the labels of the partners, "y_partner", and the
-weights of the rows' own labels, float32, "y_lambda".
+num_classes: number of classes. Labels are from 0 to num_classes - 1; another one makes its sample bad.
+image, label: names of the outputs; None: the only image output and the only scalar output.
+p: probability that a batch is mixed at all; with mode="elem" a row, with mode="pair" a pair. Default: 1.
+label_smoothing: from 0, below 1, as timm applies it; 0 with targets="pairs". Default: 0.
+mode: "batch": one lambda and one box for all rows; "elem": each row has its own; "pair": the two rows of a pair have
+    the same, which needs pairing="flip". Default: "batch".
+pairing: "roll": row i is mixed with row i - 1, as in torchvision; "flip": with the i-th row from the end, as in timm.
+    Default: "roll".
+targets: "dense", as above; "pairs": the labels stay, and batches also have "y_partner", the labels of the partners, and
+    "y_lambda", the weights of the rows' own labels, float32. Default: "dense".
 
 For a given lambda and box, images and targets are those of torchvision.transforms.v2 on a CPU, bit for bit; with
 pairing="flip", those of timm. The partners are rows of this process's batch, so they change with batch_size and world;
-the crop and all else that a row has of its own do not. On a device, mixed images come from the host as floats, which
-are two or four times as many bytes as its kernels would need.
+a row's crop and its other random choices do not. On a device, mixed images are copied from the host as floats, which
+are two or four times as many bytes as those of images that are not mixed.
 """
 from __future__ import annotations
 
@@ -43,15 +44,20 @@ MODES = _c.NAMES["mix_mode"]
 PAIRINGS = _c.NAMES["mix_pairing"]
 TARGETS = _c.NAMES["mix_targets"]
 KINDS = {code: name for name, code in _c.NAMES["mix_kind"].items()}
-MAX_ALPHA = 1e6  # as in the library
+MAX_ALPHA = 1e6  # the library's limit
 MAX_SIDE = 65535
 
 
 class BatchMix(Sealed):
-    """The base of what a loader's argument `mix` takes."""
+    """The base of the values of a loader's argument `mix`."""
 
     def __init__(self, shown: dict[str, Any], members: dict[str, Any], names: dict[str, Optional[str]]) -> None:
-        """shown: as given. members: of the C struct. names: of outputs, by the struct's members."""
+        """Keep the arguments.
+
+        shown: arguments for the repr.
+        members: members of the C struct.
+        names: names of outputs, by members of the struct.
+        """
         self._shown, self._members, self._names = shown, members, names
         for name, value in names.items():
             if value is not None and not isinstance(value, str):
@@ -68,11 +74,12 @@ class BatchMix(Sealed):
         return hash((*self._members.items(), *self._names.items()))
 
     def kinds(self) -> dict[str, int]:
-        """Return the kinds of the outputs that it needs, by the names of the struct's members."""
+        """Return the kinds of the outputs that the mix needs, by members of the struct."""
         raise NotImplementedError
 
     def names(self, outputs: Mapping[str, Output]) -> dict[str, Optional[str]]:
-        """Return the names of the outputs, found where none was given."""
+        """Return the names of the outputs, by members of the struct. Raises SettingsError if a name was not given and
+        does not follow."""
         found = dict(self._names)
         for name, kind in self.kinds().items():
             known = [key for key, output in outputs.items() if output.kind == kind]
@@ -89,20 +96,20 @@ class BatchMix(Sealed):
         return found
 
     def added(self, outputs: Mapping[str, Output]) -> dict[str, Output]:
-        """Return the tensors that batches have in addition to those of the outputs, as outputs."""
+        """Return, described as outputs, the tensors that batches have in addition to the outputs."""
         return {}
 
     def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
-        """Write it to the settings of a loader with these outputs."""
+        """Set the mix in the settings of a loader with these outputs."""
         raise NotImplementedError
 
 
 class Mix(BatchMix):
-    """The base of those that mix rows in pairs, or their labels alone."""
+    """The base of mixes of rows in pairs, or of their labels alone."""
 
     def __init__(self, *, num_classes: int, label: Optional[str] = None, label_smoothing: float = 0.0,
                  **others: Any) -> None:
-        """others: members of pstk_mix, and image=."""
+        """Keep the arguments. others: members of pstk_mix, and image=."""
         kind = type(self).__name__
         names = {"label": label, "image": others.pop("image", None)}
         smoothing = number(f"{kind}.label_smoothing", label_smoothing, 0, 1)
@@ -114,15 +121,15 @@ class Mix(BatchMix):
 
     @property
     def has_images(self) -> bool:
-        """Whether images are mixed."""
+        """Whether images are mixed, not only labels."""
         return bool(self._members.get("mixup_alpha") or self._members.get("cutmix_alpha"))
 
     def kinds(self) -> dict[str, int]:
-        """Return the kinds of the outputs that it needs, by the names of the struct's members."""
+        """Return the kinds of the outputs that the mix needs, by members of the struct."""
         return {"label": _c.OUTPUT_SCALAR, **({"image": _c.OUTPUT_IMAGE} if self.has_images else {})}
 
     def added(self, outputs: Mapping[str, Output]) -> dict[str, Output]:
-        """Return the tensors that batches have in addition to those of the outputs, as outputs."""
+        """Return, described as outputs, the tensors that batches have in addition to the outputs."""
         label = self.names(outputs)["label"]
         if self._members.get("targets") != TARGETS["pairs"] or label is None or label not in outputs:
             return {}
@@ -130,11 +137,11 @@ class Mix(BatchMix):
         return {f"{label}_partner": of, f"{label}_lambda": Output(of.field, of.kind, _c.F32)}
 
     def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
-        """Write it to the settings of a loader with these outputs."""
+        """Set the mix in the settings of a loader with these outputs."""
         settings.mix = pointer(self.to_c(self.names(outputs)))
 
     def to_c(self, names: Mapping[str, Optional[str]]) -> _c.Mix:
-        """Return the mix as the library takes it."""
+        """Return the struct for the library. names: of the outputs, by members."""
         mix = _c.Mix()
         _c.lib.pstk_mix_init(byref(mix), sizeof(mix))
         for member, value in self._members.items():
@@ -145,12 +152,12 @@ class Mix(BatchMix):
 
 
 class _Images(Mix):
-    """One that mixes images."""
+    """The base of mixes that mix images."""
 
     def __init__(self, alphas: Mapping[str, float], num_classes: int, image: Optional[str], label: Optional[str],
                  p: float, label_smoothing: float, mode: str, pairing: str, targets: str,
                  switch_prob: float = 0.5) -> None:
-        """alphas: by the members of pstk_mix."""
+        """Check the arguments. alphas: by members of pstk_mix."""
         kind = type(self).__name__
         words = {}
         for name, value, known in (("mode", mode, MODES), ("pairing", pairing, PAIRINGS), ("targets", targets, TARGETS)):
@@ -180,8 +187,12 @@ class _Images(Mix):
 
 @explains(MIX_KEYWORDS)
 class MixUp(_Images):
-    """Mix each image with its partner's, lambda * own + (1 - lambda) * other, and their labels in the same way.
-    alpha: lambda is from Beta(alpha, alpha)."""
+    """Mix each image with its partner's, lambda * own + (1 - lambda) * other, and mix their labels in the same way.
+
+    alpha: lambda is drawn from Beta(alpha, alpha); above 0, at most 1e6.
+
+    The other arguments are described above.
+    """
 
     def __init__(self, alpha: float = 1.0, *, num_classes: int, image: Optional[str] = None,
                  label: Optional[str] = None, p: float = 1.0, label_smoothing: float = 0.0, mode: str = "batch",
@@ -193,8 +204,13 @@ class MixUp(_Images):
 
 @explains(MIX_KEYWORDS)
 class CutMix(_Images):
-    """Put a box of its partner into each image; the labels are mixed by the areas. alpha: the area that stays is from
-    Beta(alpha, alpha), before the box is clipped."""
+    """Put a box of the partner's image into each image. Labels are mixed by the areas.
+
+    alpha: the share of the area that stays is drawn from Beta(alpha, alpha), before the box is clipped; above 0, at
+        most 1e6.
+
+    The other arguments are described above.
+    """
 
     def __init__(self, alpha: float = 1.0, *, num_classes: int, image: Optional[str] = None,
                  label: Optional[str] = None, p: float = 1.0, label_smoothing: float = 0.0, mode: str = "batch",
@@ -207,7 +223,13 @@ class CutMix(_Images):
 @explains(MIX_KEYWORDS)
 class MixUpCutMix(_Images):
     """Apply CutMix with probability switch_prob, else MixUp: torchvision's RandomChoice([MixUp(), CutMix()]), timm's
-    Mixup."""
+    Mixup.
+
+    mixup_alpha, cutmix_alpha: alpha of MixUp and of CutMix.
+    switch_prob: probability of CutMix. Default: 0.5.
+
+    The other arguments are described above.
+    """
 
     def __init__(self, mixup_alpha: float = 1.0, cutmix_alpha: float = 1.0, *, num_classes: int,
                  switch_prob: float = 0.5, image: Optional[str] = None, label: Optional[str] = None, p: float = 1.0,
@@ -222,14 +244,14 @@ class MixUpCutMix(_Images):
 
 @explains(MIX_KEYWORDS)
 class OneHot(Mix):
-    """Make one-hot vectors of the labels, with label_smoothing; images stay as they are."""
+    """Make one-hot vectors of the labels, float32 of [B, num_classes], with label_smoothing. Images stay as they are."""
 
     def __init__(self, num_classes: int, label_smoothing: float = 0.0, *, label: Optional[str] = None) -> None:
         super().__init__(num_classes=num_classes, label=label, label_smoothing=label_smoothing)
 
 
 def checked(mix: Any) -> BatchMix:
-    """Return the argument `mix` of a loader."""
+    """Return a loader's argument `mix`. Raises TypeError for other values."""
     if isinstance(mix, BatchMix):
         return mix
     advice = ""
@@ -243,7 +265,7 @@ def checked(mix: Any) -> BatchMix:
 
 
 def checked_pairs(mix: Any) -> Mix:
-    """Return what draw_mix draws for."""
+    """Return the argument `mix` of draw_mix. Raises TypeError for other values."""
     found = checked(mix)
     if not isinstance(found, Mix):
         raise TypeError(f"draw_mix.mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix or OneHot (give "
@@ -255,9 +277,13 @@ def checked_pairs(mix: Any) -> Mix:
 
 
 class MixedRow(NamedTuple):
-    """What is done to one row: kind is "mixup", "cutmix" or "none"; partner: the other row; lam: the weight of the
-    row's own label, and for "mixup" of its image; box: top, left, height and width of what "cutmix" takes of the
-    partner, else None."""
+    """What draw_mix returns for one row.
+
+    kind: "mixup", "cutmix" or "none".
+    partner: number of the other row.
+    lam: weight of the row's own label, and for "mixup" of its image; 1 for "none".
+    box: top, left, height and width of the box that "cutmix" takes of the partner, in pixels; else None.
+    """
 
     kind: str
     partner: int
@@ -274,7 +300,7 @@ _MAX_OF_KEY = {"n_rows": 2**30, "height": MAX_SIDE, "width": MAX_SIDE, "rank": 2
 
 
 def batch_key(what: str, **members: int) -> _c.MixKey:
-    """Return the batch that is drawn for. what: the function as users know it."""
+    """Return the struct that names a batch for a draw. what: the function as users know it."""
     key = _c.MixKey(size=sizeof(_c.MixKey))
     for name, value in members.items():
         least = 1 if name in ("height", "width") else 0
@@ -284,10 +310,15 @@ def batch_key(what: str, **members: int) -> _c.MixKey:
 
 def draw_mix(mix: Mix, n_rows: int, height: int = 1, width: int = 1, *, seed: int = 0, epoch: int = 0,
              position: int = 0, rank: int = 0) -> list[MixedRow]:
-    """Return what a loader with this mix and seed does to the n_rows valid rows of a batch: of `batch.epoch`,
-    `batch.position` and `batch.n_valid`.
+    """Return what a loader with this mix and seed does to the valid rows of a batch: a penstock.MixedRow for each.
 
-    height, width: of its images. rank: of the loader. Equal arguments give equal rows.
+    n_rows: `n_valid` of the batch.
+    height, width: size of its images, in pixels.
+    seed: seed of the loader.
+    epoch, position: those of the batch.
+    rank: rank of the loader.
+
+    Equal arguments give equal rows.
     """
     key = batch_key("draw_mix", n_rows=n_rows, height=height, width=width, seed=seed, epoch=epoch, position=position,
                     rank=rank)

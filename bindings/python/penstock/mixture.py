@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.Mixture: several data sets in given shares, for penstock.Loader in place of a path."""
+"""penstock.Mixture: several data sets in given shares. penstock.Loader takes it in place of a path."""
 from __future__ import annotations
 
 import copy
@@ -30,13 +30,19 @@ Path = Union[str, "os.PathLike[str]"]
 Weights = Mapping[Path, float]
 
 _PERIOD_MAX = 65536
-# Far below the least distance of a share of a shorter period from a whole number of slots, and above rounding.
+# This is far less than the distance of a share, times a shorter period, from a whole number of slots; and more than
+# rounding errors.
 _EXACT = 1e-10
 
 
 class DataSetStats(NamedTuple):
-    """What a loader delivered of one data set of its mixture. n_samples: of an epoch of the data set, or of its subset.
-    n_delivered: rows from it, in all epochs. share: of all rows so far; 0 before the first."""
+    """What a loader has delivered of one data set of its mixture.
+
+    path: directory of the data set.
+    n_samples: samples of an epoch of the data set: all, those of its subset, or its draws.
+    n_delivered: rows of the data set that were delivered, in all epochs.
+    share: their share of all delivered rows, 0 to 1; 0 before the first.
+    """
 
     path: str
     n_samples: int
@@ -47,29 +53,32 @@ class DataSetStats(NamedTuple):
 class Mixture(Sealed):
     """Several data sets as one, in given shares: penstock.Loader(Mixture({"web": 0.7, "books": 0.3}), ...).
 
-    weights: {path: weight}, numbers of 0 or more in any unit; or segments, [(0, {path: weight}), (from, {path: weight}),
-        ...]: from the sample number `from` on other weights hold, and a data set that a segment leaves out has the weight
-        0 in it. Samples are not repeated or lost where weights change. With exhaustion="repeat" `from` counts the samples
-        of the whole run, over all ranks: position + epoch * samples_per_epoch. Else it counts those of each epoch.
-    exhaustion: what happens where a data set has no more samples. "stop": the epoch ends. "repeat": the data set begins
-        its next epoch, by itself, with another order and other random draws. "drop": it leaves, and the others go on by
-        their weights, until each sample has come once.
+    weights: {path: weight}, numbers of 0 or more in any unit. Or segments, [(0, {path: weight}), (begin, {path:
+        weight}), ...]: other weights hold from the sample number `begin` on. A data set that a segment leaves out has
+        the weight 0 in it. Samples are not repeated or lost where weights change. With exhaustion="repeat" `begin`
+        counts the samples of the whole run, over all ranks: position + epoch * samples_per_epoch. Otherwise it counts
+        those of each epoch.
+    exhaustion: what happens when a data set has no more samples. "stop": the epoch ends. "repeat": the data set begins
+        its next epoch, by itself, with another order and other random draws. "drop": the data set is left out, and the
+        others go on by their weights, until each sample has come once.
     samples_per_epoch: with "repeat": samples of an epoch of the mixture; None: those of all data sets together.
-    subset: a part of each data set, as penstock.Loader takes it: penstock.Fraction(0, 0.8, seed=1), say; or {path: subset},
-        where data sets that it does not name are whole. Sample ids stay those of the data set, and a bad sample is
+    subset: a part of each data set, as for penstock.Loader: penstock.Fraction(0, 0.8, seed=1), for example. Or {path:
+        subset}; data sets that it does not name are whole. Sample ids stay those of the data set, and a bad sample is
         replaced by one of the same subset. Sizes and epochs of a data set are then those of its subset.
-    sample_weights: {path: penstock.Weighted(...) or penstock.Balanced(...)}: samples of that data set are drawn with
-        replacement, of what its subset has. An epoch of it has as many draws as there are samples to draw from.
+    sample_weights: {path: penstock.Weighted(...) or penstock.Balanced(...)}: samples of that data set, or of its
+        subset, are drawn with replacement. An epoch of it has as many draws as there are samples to draw from.
 
-    Of the first p samples of a segment, a data set with the share w has p * w, rounded down or up. Shares are multiples of
-    1/T for the least whole T up to 65536 that makes them exact, or else of 1/65536, rounded.
+    Of the first p samples of a segment, a data set with the share w has p * w, rounded down or up. Shares are multiples
+    of 1/T for the least whole T up to 65536 that makes them exact, or else of 1/65536, rounded.
 
     The fields that outputs read must be alike in all data sets (kind, dtype, shape); others may differ. Batches have
-    `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it.
-    A class number that has different names in two data sets is reported with a warning where an output reads integers.
+    `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it. If
+    an output reads integers, and one number has different class names in two data sets, the loader warns.
 
-    foreign= of the loader holds for each data set of another format: a field has the same default in all. For a default of
-    its own pack that data set before, penstock.pack(path, OUT, foreign=penstock.Foreign(fields={...})), and give OUT here.
+    foreign= of the loader holds for each data set of another format, so a field has the same default in all of them.
+    For a default of its own, first pack that data set: penstock.pack(path, OUT,
+    foreign=penstock.Foreign(fields={...})), and give OUT here. A Parquet table of images must first be written as CSV
+    or JSON lines, or packed.
 
     Raises TypeError, SettingsError.
     """
@@ -106,7 +115,7 @@ class Mixture(Sealed):
         self._drawn = _of_paths("sample_weights", sample_weights or {}, self._paths)
         if self._subsets or self._drawn:
             _check_subsets(self._subsets, self._drawn)
-        self._members: tuple[Members | None, ...] = ()  # of the data sets of a mixture that a loader has
+        self._members: tuple[Members | None, ...] = ()  # samples of each data set, in a mixture that a loader has
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mixture) and self._shares() == other._shares() \
@@ -125,27 +134,27 @@ class Mixture(Sealed):
 
     @property
     def segments(self) -> list[tuple[int, dict[str, float]]]:
-        """The weights by path, and the sample that they hold from."""
+        """The segments: (first sample, {path: weight})."""
         return [(begin, dict(zip(self._paths, weights))) for begin, weights in self._segments]
 
     @property
     def exhaustion(self) -> str:
-        """What happens where a data set has no more samples."""
+        """What happens when a data set has no more samples: "stop", "repeat" or "drop"."""
         return self._exhaustion
 
     @property
     def samples_per_epoch(self) -> int | None:
-        """Samples of an epoch, as it was given."""
+        """Samples of an epoch, as they were given; None: not given."""
         return self._samples or None
 
     @property
     def subsets(self) -> Mapping[str, Subset]:
-        """The subsets by path; data sets that are whole are not in it."""
+        """The subsets by path. Data sets that are whole have no entry."""
         return Shown(self._subsets)
 
     @property
     def sample_weights(self) -> Mapping[str, SampleWeights]:
-        """What draws samples, by path; data sets whose samples come once an epoch are not in it."""
+        """The weights of samples, by path. Data sets without weights have no entry."""
         return Shown(self._drawn)
 
     def __repr__(self) -> str:
@@ -158,7 +167,8 @@ class Mixture(Sealed):
     # ---- for the loader ------------------------------------------------------------------------------------
 
     def _bound(self, foreign: Opening | None) -> Mixture:
-        """The mixture with the samples of its subsets, which are found; itself where all data sets are whole."""
+        """Return a copy with the samples of its subsets, or this mixture if all data sets are whole. Raises the errors
+        of penstock.subset."""
         if not self._subsets and not self._drawn:
             return self
         found = copy.copy(self)
@@ -166,13 +176,13 @@ class Mixture(Sealed):
         return found
 
     def _state(self) -> dict[str, Any]:
-        """What fixes the order, as JSON holds it; the identities of the data sets apart."""
+        """Return the values that fix the order, for JSON, without the identities of the data sets."""
         return {"version": _c.MIXTURE_VERSION, "exhaustion": self._exhaustion, "samples_per_epoch": self._samples,
                 "segments": [[begin, list(weights)] for begin, weights in self._segments],
                 **({"subsets": [found and found.digest for found in self._members]} if self._members else {})}
 
     def _fill(self, settings: _c.Settings) -> None:
-        """Set the member of the library's settings, which keeps alive what it points to."""
+        """Set the mixture in the library's settings, which keep alive the objects that it points to."""
         mixture, n = _c.Mixture(), len(self._paths)
         _c.lib.pstk_mixture_init(byref(mixture), sizeof(mixture))
         from .foreign import parquet_of
@@ -194,7 +204,7 @@ class Mixture(Sealed):
         settings.path, settings.mixture = None, cast(byref(mixture), POINTER(_c.Mixture))
 
     def _stats(self, loader: Any) -> tuple[DataSetStats, ...]:
-        """Of an open loader, a pointer."""
+        """Return the statistics of each data set. loader: a pointer to an open loader."""
         found = []
         for number in range(len(self._paths)):
             stats = _c.MixtureStats(size=sizeof(_c.MixtureStats))
@@ -232,7 +242,7 @@ def _weights(given: Any) -> dict[str, float]:
 
 
 def _of_paths(name: str, given: Mapping[Any, Any], known: Sequence[str]) -> dict[str, Any]:
-    """The values of {path: value}, by the names of the mixture's data sets, in their order."""
+    """Return {path: value} with the mixture's names of the paths, in the order of its data sets. Raises SettingsError."""
     found: dict[str, Any] = {}
     for path, value in given.items():
         local = os.path.abspath(paths.local(path))
@@ -257,7 +267,7 @@ def _check_subsets(subsets: Mapping[str, Any], drawn: Mapping[str, Any]) -> None
 
 
 def _members(path: str, subset: Subset | None, drawn: SampleWeights | None, foreign: Opening | None) -> Members | None:
-    """The samples of a data set; None: each of all once. Errors name the data set."""
+    """Return the samples of a data set; None: all samples, each once. Errors name the data set."""
     if subset is None and drawn is None:
         return None
     from . import subset as subsets
@@ -269,8 +279,8 @@ def _members(path: str, subset: Subset | None, drawn: SampleWeights | None, fore
 
 
 def _shares(weights: Sequence[float]) -> tuple[float, ...]:
-    """The shares, in a form that is the same for weights in all units: whole slots of the least period that makes them exact,
-    as the order has them, or numbers whose sum is 1."""
+    """Return the shares in a form that does not depend on the unit of the weights: whole slots of the shortest period
+    that makes them exact, as the order has them, or else numbers whose sum is 1."""
     total = sum(weights)
     shares = [weight / total for weight in weights]
     for period in range(1, _PERIOD_MAX + 1):
@@ -280,13 +290,13 @@ def _shares(weights: Sequence[float]) -> tuple[float, ...]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Do two states of mixtures mean one order? Weights of the same shares do."""
+    """Return whether two states of mixtures mean the same order. Weights with equal shares do."""
     if one == other:
         return True
     try:
         forms = [{**form, "segments": [(begin, _shares(weights)) for begin, weights in form["segments"]]}
                  for form in (one, other)]
-    except (TypeError, KeyError, ValueError, ZeroDivisionError):  # not what _state() made
+    except (TypeError, KeyError, ValueError, ZeroDivisionError):  # raised for a state that _state() did not make
         return False
     return forms[0] == forms[1]
 
@@ -314,7 +324,7 @@ def _segments(given: Any) -> list[tuple[int, dict[str, float]]]:
 
 
 def _difference(one: FieldInfo, other: FieldInfo) -> str | None:
-    """What of two fields differs, or None. How they are stored does not count."""
+    """Describe a difference between two fields; None: there is none. The way in which they are stored does not count."""
     for name in ("kind", "shape", "form", "coordinates", "of", "rows", "splits", "meaning"):
         if getattr(one.field, name) != getattr(other.field, name):
             return name
@@ -333,7 +343,7 @@ def _joined_field(same: Sequence[FieldInfo]) -> FieldInfo:
 
 
 def _joined(catalogs: Sequence[Catalog], paths: Sequence[str]) -> Catalog:
-    """The numbers of all data sets together, and the fields that are alike in all of them."""
+    """Return a catalog with the numbers of all data sets together, and with the fields that are alike in all of them."""
     by_name = [{field.name: field for field in found.fields} for found in catalogs]
     fields = []
     for field in catalogs[0].fields:
@@ -341,7 +351,7 @@ def _joined(catalogs: Sequence[Catalog], paths: Sequence[str]) -> Catalog:
         if len(same) == len(catalogs) and not any(_difference(field, other) for other in same):
             fields.append(_joined_field(same))
     infos = [found.info for found in catalogs]
-    # One of the library's own would need the data sets to be open.
+    # A hash function of the library's would need open data sets.
     import hashlib
     identity = hashlib.sha256("\n".join(info.identity for info in infos).encode()).hexdigest()[:32]
     info = catalog.DatasetInfo(sum(info.n_samples for info in infos), sum(info.n_shards for info in infos),
@@ -352,14 +362,14 @@ def _joined(catalogs: Sequence[Catalog], paths: Sequence[str]) -> Catalog:
 
 
 def _fields_read(outputs: Any) -> list[Any]:
-    """The names of the fields that outputs read."""
+    """Return the names of the fields that outputs read."""
     values = [outputs] if isinstance(outputs, (str, Output)) else \
         outputs.values() if isinstance(outputs, Mapping) else outputs if isinstance(outputs, (list, tuple)) else []
     return [value.field if isinstance(value, Output) else value for value in values]
 
 
 def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
-    """Refuse an output of a field that differs between two data sets."""
+    """Raise SettingsError for an output whose field differs between two data sets."""
     alike = {field.name for field in joined.fields}
     by_name = [{field.name: field for field in found.fields} for found in catalogs]
     for name in _fields_read(outputs):
@@ -381,12 +391,12 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
 
 
 def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
-    """Warn where an output reads integers, and a number has two class names."""
+    """Warn if an output reads integers, and a number has different class names in two data sets."""
     integers = {field.name for field in joined.fields if str(field.field.kind).startswith(("int", "uint"))}
     read = integers if outputs is None else integers.intersection(name for name in _fields_read(outputs) if isinstance(name, str))
     if not read:
         return
-    first: dict[int, int] = {}  # the data set that named a class first
+    first: dict[int, int] = {}  # by number: the data set that first gave it a name
     for i, found in enumerate(catalogs):
         for number, name in enumerate(found.info.names):
             k = first.setdefault(number, i)
@@ -399,8 +409,8 @@ def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog]
 
 
 def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Opening | None = None) -> tuple[str, Mixture | None, Catalog]:
-    """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
-    catalog of all. outputs: those wanted."""
+    """Return what a loader opens: its path, or text for it; its mixture, with its subsets found if `binds`, or None;
+    and the catalog of all data sets. outputs: the loader's argument."""
     if not isinstance(path, Mixture):
         if isinstance(path, Mapping):
             raise TypeError(f"path: value is {kind_of(path)}; must be the name of a directory, or a penstock.Mixture (give "

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mosaic: pictures of four rows of a batch, which a loader makes once all its rows are there.
+"""A mosaic is a picture made of four rows of a batch. A loader makes mosaics once all rows of the batch are made.
 
     penstock.Loader("train", batch_size=64, mix=penstock.Mosaic(), outputs={
         "x": penstock.image("jpg", [ops.ScaleJitter((640, 640), (0.5, 1.5)), ops.RandomCrop(640, pad_if_needed=True)]),
         "boxes": penstock.boxes("boxes"), "labels": penstock.per_box("labels")})
 
-Each row meets three others of its batch at a point: the row itself is at the top left, then come those at the top right,
-bottom left and bottom right, and each shows the part of it that touches the point with its corner. With at least four
-valid rows the others are different ones, and not the row itself; with fewer, each is any valid row.
+Each row meets three others of its batch at a point. The row itself is at the top left; the others are at the top right,
+bottom left and bottom right. Each shows the part of it whose corner touches the point. With at least four valid rows
+the others differ from each other and from the row itself; with fewer, each is any valid row.
 
-- Masks and boxes that follow the image, and what goes with the boxes, are combined as well. Boxes are moved, clipped to
-  their part, and dropped by the limits of penstock.boxes, which hold for the mosaic alone. With clip=False boxes
-  are moved, and not clipped.
+- Masks and boxes that follow the image, and the items that belong to the boxes, are combined as well. Boxes are moved,
+  clipped to their part, and dropped by the limits of penstock.boxes, which hold for the mosaic alone. With clip=False
+  boxes are moved, and not clipped.
 - All other outputs keep the values of the row itself, as batch.crops does.
-- It is Darknet's mosaic (load_data_detection): rows have the size of the mosaic. Ultralytics pastes pictures on a canvas
-  of twice the size, and cuts a random view out of it. Here operations such as ScaleJitter, RandomResizedCrop or
+- It is Darknet's mosaic (load_data_detection): rows have the size of the mosaic. Ultralytics pastes pictures on a
+  canvas of twice the size, and cuts a random view out of it. Here operations such as ScaleJitter, RandomResizedCrop or
   RandomAffine change the scale of a row before.
 - Pixels are copied, in any dtype and layout. On a device, images of floats come from the host as such. A slot holds the
   combined outputs twice, and has room for the boxes of four rows in each.
@@ -40,9 +40,10 @@ __all__ = ["Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"]
 class Mosaic(BatchMix):
     """Make each row a picture of four rows of its batch, with their masks and boxes.
 
-    image: the name of the output; None: the only image output.
-    p: the probability that a row becomes a mosaic.
-    center: the least and the greatest place of the point where the parts meet, as fractions of width and height.
+    image: name of the output; None: the only image output.
+    p: probability that a row becomes a mosaic. Default: 1.
+    center: smallest and largest position of the point where the parts meet, as fractions of width and height. Default:
+        (0.25, 0.75).
     """
 
     def __init__(self, image: Optional[str] = None, *, p: float = 1.0,
@@ -55,15 +56,15 @@ class Mosaic(BatchMix):
                          {"image": image})
 
     def kinds(self) -> dict[str, int]:
-        """Return the kinds of the outputs that it needs, by the names of the struct's members."""
+        """Return the kinds of the outputs that the mosaic needs, by members of the struct."""
         return {"image": _c.OUTPUT_IMAGE}
 
     def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
-        """Write it to the settings of a loader with these outputs."""
+        """Set the mosaic in the settings of a loader with these outputs."""
         settings.mosaic = pointer(self.to_c(self.names(outputs)["image"]))
 
     def to_c(self, image: Optional[str]) -> _c.Mosaic:
-        """Return the mosaic as the library takes it."""
+        """Return the struct for the library. image: name of the output."""
         mosaic = _c.Mosaic()
         _c.lib.pstk_mosaic_init(byref(mosaic), sizeof(mosaic))
         for member, value in self._members.items():
@@ -76,8 +77,13 @@ class Mosaic(BatchMix):
 
 
 class MosaicPart(NamedTuple):
-    """What a mosaic shows of one row, in pixels. row: of the batch. top, left, height, width: where it lies in the
-    mosaic. from_top, from_left: where it begins in that row."""
+    """The rectangle of one row that a mosaic shows, in pixels.
+
+    row: number of the row in the batch.
+    top, left: position in the mosaic.
+    height, width: size; 0: nothing of the row is shown.
+    from_top, from_left: position in the row.
+    """
 
     row: int
     top: int
@@ -89,8 +95,11 @@ class MosaicPart(NamedTuple):
 
 
 class MosaicRow(NamedTuple):
-    """What becomes of one row. center: x and y of the point where four parts meet; None: the row stays as it is, and
-    is its only part. parts: top left (the row itself), top right, bottom left, bottom right."""
+    """What draw_mosaic returns for one row.
+
+    center: x and y of the point where four parts meet, pixels; None: the row stays as it is, and is its only part.
+    parts: top left (the row itself), top right, bottom left, bottom right.
+    """
 
     center: Optional[tuple[int, int]]
     parts: tuple[MosaicPart, ...]
@@ -103,10 +112,15 @@ def _mosaic_row(row: _c.MosaicRow) -> MosaicRow:
 
 def draw_mosaic(mosaic: Mosaic, n_rows: int, height: int, width: int, *, seed: int = 0, epoch: int = 0,
                 position: int = 0, rank: int = 0) -> list[MosaicRow]:
-    """Return what a loader with this mosaic and seed does to the n_rows valid rows of a batch: of `batch.epoch`,
-    `batch.position` and `batch.n_valid`.
+    """Return what a loader with this mosaic and seed does to the valid rows of a batch: a penstock.MosaicRow for each.
 
-    height, width: of its images. rank: of the loader. Equal arguments give equal rows.
+    n_rows: `n_valid` of the batch.
+    height, width: size of its images, in pixels.
+    seed: seed of the loader.
+    epoch, position: those of the batch.
+    rank: rank of the loader.
+
+    Equal arguments give equal rows.
     """
     if not isinstance(mosaic, Mosaic):
         raise TypeError(f"draw_mosaic.mosaic: value is {mosaic!r}; must be penstock.Mosaic")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are members of a topic: what to write for them."""
+"""Arguments that are members of a topic: explain what to write for them."""
 from __future__ import annotations
 
 import dataclasses
@@ -11,8 +11,12 @@ __all__ = ["refusal", "spelling"]
 
 
 class _Topic(NamedTuple):
-    """maker: the class that has the members; "": the argument takes the value itself. members: {former argument: member}.
-    positions: members that may stand first, by position."""
+    """A topic.
+
+    maker: the class that has the members; "": the argument takes the value itself.
+    members: {former argument: member}.
+    positions: members that may be given by position.
+    """
 
     maker: str
     members: Mapping[str, str]
@@ -47,22 +51,22 @@ _TOPICS: dict[str, dict[str, _Topic]] = {
 
 
 def _shown(value: Any) -> str:
-    """A value as a program would write it, where that is short."""
+    """Return a value as a program would write it, or "..." for a long one."""
     text = str(value.__name__) if callable(value) and hasattr(value, "__name__") else repr(value)
     return "..." if len(text) > 60 or text[:1] == "<" or inspect.ismethod(value) else text
 
 
-_NEUTRAL = {"uneven": False, "copy": False, "measure_device": False, "compare_ranks": True}  # and None of all
+_NEUTRAL = {"uneven": False, "copy": False, "measure_device": False, "compare_ranks": True}  # None is neutral for all arguments
 
 
 def _is_neutral(name: str, value: Any) -> bool:
-    """Does the value mean what leaving it out means? Some programs give such values to all that they open."""
+    """Return whether a value means the same as leaving the argument out. Some programs pass such values always."""
     return value is None or name in _NEUTRAL and value is _NEUTRAL[name]
 
 
 def _own(argument: str, topic: _Topic, value: Any) -> dict[str, Any]:
-    """The members of what the argument itself was given."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a topic
+    """Return the members of the value that the argument itself was given."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # the value is a topic
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)
                 if getattr(value, field.name) != field.default}
     if value is None or argument == "batch_size":
@@ -71,7 +75,7 @@ def _own(argument: str, topic: _Topic, value: Any) -> dict[str, Any]:
 
 
 def _call(argument: str, topic: _Topic, moved: Mapping[str, Any], keywords: Mapping[str, Any]) -> str:
-    """The topic with the members that were given. moved: those of former arguments."""
+    """Return the code of a topic with the members that were given. moved: members by former arguments."""
     if not topic.maker:
         return _shown(next(iter(moved.values()))) + ("" if keywords.get("bad_sample") == "replace" else ", which replaces bad samples")
     given = keywords.get(argument)
@@ -90,8 +94,8 @@ def _call(argument: str, topic: _Topic, moved: Mapping[str, Any], keywords: Mapp
 
 
 def refusal(function: str, keywords: Mapping[str, Any]) -> Optional[str]:
-    """Return the message for arguments that are members of a topic, with the values that were given; None: there are none."""
-    if function == "Dataset" and not isinstance(keywords.get("fields"), Mapping):  # names, which it still takes
+    """Return the message for arguments that are members of a topic, with the given values; None: there are none."""
+    if function == "Dataset" and not isinstance(keywords.get("fields"), Mapping):  # a list of names is still an argument
         keywords = {name: value for name, value in keywords.items() if name != "fields"}
     said = []
     for argument, topic in _TOPICS.get(function, {}).items():
@@ -108,7 +112,7 @@ def refusal(function: str, keywords: Mapping[str, Any]) -> Optional[str]:
 
 
 def spelling(function: str, name: str, value: str = "...") -> Optional[str]:
-    """Return how to give an argument that is a member of a topic; None: it is none."""
+    """Return how to give an argument that is a member of a topic; None: it is no member."""
     for argument, topic in _TOPICS.get(function, {}).items():
         member = topic.members.get(name)
         if member is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTML tables that a notebook shows for a loader, a batch and a data set.
 
-A table holds only what Python already has: it reads no tensor, takes no batch and asks no device. So it also
-works after close. Its size has a bound: MAX_ROWS rows and four lines, each cell of at most MAX_TEXT characters.
+A table shows only values that Python already has: it reads no tensor, takes no batch and asks no device. So it also
+works after close. Its size is limited: MAX_ROWS rows and four lines, each cell of at most MAX_TEXT characters.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ N_NAMES = 5  # class names shown
 
 
 def _text(value: Any) -> str:
-    """A value as text in HTML: cut, escaped, with a replacement for characters that cannot be printed."""
+    """Return a value as text for HTML: cut, escaped, and with a replacement for characters that cannot be printed."""
     text = str(value)
     if len(text) > MAX_TEXT:
         text = text[:MAX_TEXT - 1] + "\u2026"
@@ -43,7 +43,7 @@ def _row(cells: Iterable[Any], tag: str = "td") -> str:
 
 def _page(title: str, lines: Sequence[str], head: Sequence[str], rows: Iterable[Sequence[Any]],
           n_rows: int) -> str:
-    """rows: an iterator of any length; only its first MAX_ROWS are used."""
+    """Return the table. rows: an iterator of any length; only its first MAX_ROWS are shown. n_rows: number of all rows."""
     parts = [f"<b>{_text(title)}</b>", *(f"<br>{_text(line)}" for line in lines),
              "<table><thead>", _row(head, "th"), "</thead><tbody>",
              *map(_row, itertools.islice(rows, MAX_ROWS))]
@@ -63,7 +63,7 @@ def _device(value: Any) -> Any:
 
 
 def _cells(name: Any, value: Any) -> tuple[Any, ...]:
-    """One tensor of a batch, or whatever its user put there."""
+    """Return the cells of one tensor of a batch, or of any value that its user put there."""
     kind, data = type(value).__name__, value
     if isinstance(value, Ragged):
         kind, data = f"ragged, {counted_rows(value)}", value.data
@@ -73,7 +73,7 @@ def _cells(name: Any, value: Any) -> tuple[Any, ...]:
 
 
 def of_batch(title: str, parts: Mapping[Any, Any], info: BatchInfo | None) -> str:
-    """parts: its tensors by their names, or by their numbers."""
+    """Return the table of a batch. parts: its tensors by name or number."""
     lines = [] if info is None else [f"{info}; position {info.position:,}, next {info.next_position:,}"]
     if info is not None and info.replacements:
         lines.append(f"{len(info.replacements):,} bad samples were replaced")
@@ -85,7 +85,7 @@ def of_batch(title: str, parts: Mapping[Any, Any], info: BatchInfo | None) -> st
 
 
 def _image_shape(output: Output) -> list[Any]:
-    """Of a row: what the last operation that sets a size leaves."""
+    """Return the shape of one row: the size that the last operation with a size gives."""
     height: Any = "height"
     width: Any = "width"
     channels = output.channels
@@ -100,7 +100,7 @@ def _image_shape(output: Output) -> list[Any]:
 
 
 def _shape(output: Output, field: Field, n_rows: int) -> list[Any]:
-    """Of a batch's tensor. The names in it are of sizes that differ from batch to batch."""
+    """Return the shape of a batch's tensor, with names for sizes that differ from batch to batch."""
     if output.kind == _c.OUTPUT_IMAGE:
         return [n_rows, *_image_shape(output)]
     if output.kind == _c.OUTPUT_RAGGED:
@@ -115,7 +115,7 @@ def _dtype(output: Output, field: Field) -> str:
 
 
 def of_loader(loader: Loader, lines: Sequence[str], fields: Mapping[str, Field]) -> str:
-    """lines: what its repr says, except the outputs. fields: of its data set."""
+    """Return the table of a loader. lines: its repr without outputs. fields: those of its data set."""
     rows = ((name, KINDS[output.kind], output.field, _dtype(output, fields[output.field]),
              "[" + ", ".join(map(str, _shape(output, fields[output.field], loader.batch_size))) + "]",
              ", ".join(type(op).__name__ for op in output.ops))
@@ -128,7 +128,7 @@ def of_loader(loader: Loader, lines: Sequence[str], fields: Mapping[str, Field])
 
 
 def of_dataset(dataset: Dataset, is_closed: bool) -> str:
-    """is_closed: it gives no more records; what is known of them stays."""
+    """Return the table of a data set. is_closed: whether it was closed; the table stays the same."""
     info, names, fields = dataset.info, dataset.names, dataset.fields
     of = "" if len(dataset) == info.n_samples else f" of {info.n_samples:,}"
     shards = f"{info.n_shards:,} shard{'s' * (info.n_shards != 1)}"

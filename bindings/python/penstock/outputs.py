@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs, the tensors of every batch: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
+"""Outputs: descriptions of the tensors of every batch: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
 
-An output is a value that describes one tensor of every batch. Python functions run in processes of their own, for the
-interpreter's lock would let only one run at a time: penstock.python (processes.py).
+Python functions run in processes of their own, because the interpreter's lock would let only one run at a time:
+penstock.python (processes.py).
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .sizes import Ops, lists_of
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
-# Memory order, and whether the batch shows the tensor as [B, C, H, W] nevertheless.
+# By layout: the order in memory, and whether the batch shows an NHWC tensor as [B, C, H, W].
 LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
            "channels_last": (_c.NHWC, True)}
 
@@ -44,7 +44,7 @@ RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED, _c.OUTPUT_BOXES, _c.OUTPUT_PE
 
 
 def dtype_code(dtype: Any, what: str) -> int:
-    """Return the enum pstk_dtype of any library's dtype; 0, the library's choice, for None."""
+    """Return the enum pstk_dtype of any library's dtype; 0, the library's choice, for None. Raises SettingsError."""
     if dtype is None:
         return 0
     name = parse(dtype)
@@ -57,9 +57,14 @@ def dtype_code(dtype: Any, what: str) -> int:
 @refused_by_base
 @dataclass(frozen=True)
 class Output(Sealed):
-    """One tensor of every batch. image, scalar, tensor and ragged make it.
+    """One tensor of every batch. The functions image, scalar, tensor, ragged, mask, boxes, per_box, keypoints, polygons
+    and python make it.
 
-    field: a field of the data set. kind, dtype: enum pstk_output_kind and pstk_dtype; dtype 0 is the field's.
+    field: name of a field of the data set.
+    kind: enum pstk_output_kind.
+    dtype: enum pstk_dtype; 0: the field's.
+
+    The other members are arguments of these functions.
     """
 
     field: str
@@ -73,11 +78,11 @@ class Output(Sealed):
     channels: int = member(default=0)
     reference: str = "pil"
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
-    size_ops: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
+    size_ops: tuple[tuple[Op, ...], ...] = ()  # a list of operations for each size, `ops` being the first; (): one size
     sizes: tuple[Any, ...] = ()  # as they were given
     every: int = 0
-    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_follow_output, value, how it
-    # was given
+    following: tuple[tuple[str, Any, str], ...] = ()  # for outputs that follow: member of pstk_follow_output, value,
+    # and the argument as text
 
     def _maker(self) -> Callable[..., Any]:
         return getattr(importlib.import_module(__package__), KINDS[self.kind]) if self.kind in KINDS else Output
@@ -103,11 +108,11 @@ class Output(Sealed):
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
     def of_image(self) -> Output:
-        """Return the output of a function as it is for a field of images."""
+        """Return the output for a field of images; only outputs of Python functions differ there."""
         return self
 
     def to_c(self, name: str) -> _c.Output:
-        """Return the output as the library takes it, with its name."""
+        """Return the struct for the library, with the output's name."""
         output = _c.Output(
             name=text("outputs", name), field=text(f"outputs.{name}.field", self.field), kind=self.kind, dtype=self.dtype,
             ragged=_c.RaggedOutput(bytes_per_batch=self.bytes_per_batch), image=_c.ImageOutput(
@@ -128,7 +133,7 @@ class Output(Sealed):
         return output
 
     def of_one_size(self) -> Output:
-        """Return the same output with the first of its sizes for all batches."""
+        """Return a copy with the first of its sizes for all batches."""
         return replace(self, size_ops=(), sizes=(), every=0)
 
 
@@ -159,28 +164,33 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
           sizes: Iterable[Any] | None = None, every: int | None = None, reference: str = "pil") -> Output:
     """Decoded images of an image field: [B, H, W, C] of uint8, or of float16, bfloat16 or float32.
 
-    uint8 has 0 to 255. Floats have 0 to 1, as ToTensor gives them, or the result of a Normalize at the end of
+    uint8 elements are 0 to 255. Floats are 0 to 1, as those of ToTensor, or the result of a Normalize at the end of
     ops.
 
+    field: name of the field.
     ops: operations in their order; they must fix the size.
-    dtype: None is float32 if ops have Normalize or ToFloat, else uint8.
-    layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W]; "channels_last" [B, C, H, W] whose memory is NHWC, as
-    PyTorch's channels_last.
-    random_group: outputs of one group share their random choices: two pictures of a sample get the same crop
-    and flip.
+    dtype: None: float32 if ops have Normalize or ToFloat, else uint8.
+    layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W]; "channels_last" [B, C, H, W] whose memory is NHWC, as PyTorch's
+        channels_last.
+    random_group: outputs of one group have the same random choices: two pictures of a sample get the same crop and
+        flip.
     exif_orientation: turn JPEGs and PNGs upright first, by the orientation in their Exif, or else XMP, as Pillow's
-    ImageOps.exif_transpose does.
-    channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
-    sizes: multi-scale training: ints or (height, width), of which each batch has one; all its rows have it, and so
-    have the masks and boxes that follow. The one operation of ops that has a size gets that of the batch; or ops is
-    a function of the size that returns the list. `every` batches in a row have the same size, 1 unless given; then
-    one is drawn again, each with the same probability: by seed, epoch and number of the batch, so that all ranks
-    have the same size in a step. Outputs with sizes share the draw, and must have as many and the same `every`.
-    reference: whose pixels the operations give: "pil", torchvision's of PIL images; "tensor", those of
-    torchvision.transforms.v2 of uint8 tensors, for colours, GaussianBlur and warps; resizes stay Pillow's.
+        ImageOps.exif_transpose does.
+    channels: channels of the decoded image, by Pillow's convert: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a
+        file has none.
+    sizes: for multi-scale training: a list of ints or (height, width). All rows of a batch have one of them, and so
+        have the masks and boxes that follow. The only operation of ops that has a size gets that of the batch; or ops
+        is a function of the size that returns the list.
+    every: number of consecutive batches with the same size; None: 1. Then a size is drawn again, each with the same
+        probability, by seed, epoch and number of the batch: all ranks have the same size in a step. Outputs with sizes
+        share the draw, and must have equally many sizes and the same `every`.
+    reference: "pil": the operations give torchvision's pixels of PIL images. "tensor": colours, GaussianBlur and warps
+        give those of torchvision.transforms.v2 of uint8 tensors; resizes stay Pillow's.
 
-    Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
-    field of kind mask, and write penstock.mask.
+    Do not use it for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks
+    in a field of kind mask, and write penstock.mask.
+
+    Raises TypeError, SettingsError.
     """
     field = field_name(field, "image")
     given, size_ops = ((), ()) if sizes is None else lists_of(ops, sizes)
@@ -212,16 +222,21 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
 
 @explained("penstock.scalar", {})
 def scalar(field: str, dtype: Any = None) -> Output:
-    """A scalar field: [B]. dtype: one that can hold every value of the field's dtype; None is the field's. A smaller one
-    for whole numbers, such as int32 of an int64 field, if the field's side column, which is read at open, proves that
-    all values fit."""
+    """A scalar field: [B].
+
+    dtype: a type that can hold every value of the field's dtype; None: the field's. It may be a smaller type for whole
+        numbers, such as int32 for an int64 field, if all values fit: the field's side column, which is read at open,
+        must prove it.
+    """
     return Output(field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
 
 
 @explained("penstock.tensor", {})
 def tensor(field: str, dtype: Any = None) -> Output:
-    """An array field of fixed shape: [B, *shape]. dtype: one that can hold every value of the field's dtype; None is the
-    field's."""
+    """An array field of fixed shape: [B, *shape].
+
+    dtype: a type that can hold every value of the field's dtype; None: the field's.
+    """
     return Output(field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
 
 
@@ -229,11 +244,12 @@ def tensor(field: str, dtype: Any = None) -> Output:
 def ragged(field: str, bytes_per_batch: int = 0) -> Output:
     """Values of varying length, end to end, as a penstock.Ragged with data and offsets [B + 1].
 
-    For an array field whose only variable dimension is the first, data is [items, shape...] of its dtype (token
-    ids: [items]; boxes: [items, 4]). For text, bytes, images and other arrays it is [bytes] of uint8, as stored.
-    An array with several variable dimensions begins with its shape, a uint64 for each dimension. Of lists, tolist()
-    gives lists of their items; data has their bytes as stored.
-    bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
+    For an array field whose only variable dimension is the first, data is [items, shape...] of its dtype (token ids:
+    [items]; boxes: [items, 4]). For text, bytes, images and other arrays it is [bytes] of uint8, as stored. An array
+    with several variable dimensions begins with its shape, a uint64 for each dimension. For a list field, data has the
+    bytes of lists as stored, and tolist() gives lists of their items.
+
+    bytes_per_batch: bytes of values in each slot; 0: batch_size times the largest value of the field.
     """
     size = whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
     return Output(field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=size)
@@ -268,13 +284,13 @@ def _is_fixed(info: FieldInfo) -> bool:
     return info.field.is_array and all(info.field.shape or ())
 
 
-# How fields are packed that outputs of these kinds take.
+# By kind of output: the kind of field that it needs, as it is packed.
 _PACKED_BY = {"boxes": "penstock.Boxes(...)", "keypoints": "penstock.Keypoints(k, ...)",
               "polygons": "penstock.Polygons(...)"}
 
 
 def _check_kind(output: Output, info: FieldInfo) -> None:
-    """Refuse an output that does not fit the field's kind, and name the one that does."""
+    """Raise SettingsError for an output that does not fit the field's kind. The message names the output that does."""
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
              "mask": field.kind == "mask", "ragged": not field.is_scalar,
@@ -294,7 +310,7 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
 
 
 def _what_else(asked: str, field: Field) -> str:
-    """Return what to do for the output that was asked for, after the one that fits the field."""
+    """Return further advice for the output that was asked for; "": there is none."""
     if asked in _PACKED_BY and field.is_array and field.meaning is None:
         return f", or the field must be packed as {_PACKED_BY[asked]}, and then follows its image"
     if field.is_list and asked in ("image", "mask"):
@@ -303,7 +319,8 @@ def _what_else(asked: str, field: Field) -> str:
 
 
 def _one(catalog: Catalog, value: Output | str) -> Output:
-    """Return the given output, or for the name of a field the output that fits its kind."""
+    """Return the given output; for the name of a field, the output that fits its kind. Raises TypeError and
+    SettingsError."""
     if isinstance(value, Output):
         info = _field(catalog, value.field)
         _check_kind(value, info)
@@ -331,13 +348,13 @@ def _output_name(name: str) -> str:
 
 
 _C_NAMES = {_c.lib.pstk_dtype_name(code).decode(): name for code, name in DTYPE_NAMES.items()}
-# Not in quotes, nor as a part of a name or a path.
+# A C name of a dtype, but not in quotes, nor as a part of a name or path.
 _C_DTYPE = re.compile(r"(?<![\w/'.-])(" + "|".join(_C_NAMES) + r")(?![\w/'-]|\.\w)")
 
 
 def in_python(message: str, outputs: Mapping[str, Output]) -> str:
     """Translate a message of the library about one of these outputs, "outputs[0].ops[1] (normalize): ...", into
-    Python's names; of one about `mix`, only its dtypes. Return other messages unchanged."""
+    Python's names. In one about `mix`, translate only dtypes. Return other messages unchanged."""
     if message.startswith("mosaic."):
         return "mix." + message.removeprefix("mosaic.")
     if message.startswith("mix."):
@@ -360,7 +377,7 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
 
 
 def renamed(what: str) -> str:
-    """Translate members of C structs that have other names in Python, and their values."""
+    """Translate names of C members that differ in Python, and their values."""
     if what.startswith("filter: "):
         what = re.sub(r"\b(?:NEAREST|BILINEAR|BICUBIC)\b", lambda found: repr(found[0].lower()), what)
         return what.replace("filter", "interpolation", 1)
@@ -371,7 +388,8 @@ _MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints", "polygons
 
 
 def _axes_above(catalog: Catalog, axis: str | None) -> set[str]:
-    """The axis, and those whose rows have lists of its rows: of the corners of polygons those of polygons and objects."""
+    """Return the axis, and all axes whose rows have lists of its rows: for the corners of polygons, the axes of
+    polygons and objects."""
     found: set[str] = set()
     while axis is not None and axis not in found:
         found.add(axis)
@@ -380,8 +398,8 @@ def _axes_above(catalog: Catalog, axis: str | None) -> set[str]:
 
 
 def _refuse_still(given: Mapping[str, Output | str], found: Mapping[str, Output], catalog: Catalog) -> None:
-    """Refuse the bare name of a field that lies in an image whose output may move it, or whose rows go with boxes that
-    an output may drop: its stored values would no longer belong to the batch's images."""
+    """Raise SettingsError for the bare name of a field whose stored values would not belong to the batch's images. Such
+    a field lies in an image that an output may change, or its rows belong to boxes that an output may drop."""
     images = {output.field for output in found.values() if output.kind == _c.OUTPUT_IMAGE}
     boxes = {str(_field(catalog, output.field).field.rows): name for name, output in found.items()
              if output.kind == _c.OUTPUT_BOXES}
@@ -402,7 +420,8 @@ def _refuse_still(given: Mapping[str, Output | str], found: Mapping[str, Output]
 
 
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
-    """Return the outputs by their names. None: every field, as the output that fits its kind."""
+    """Return the outputs by their names. outputs: None: every field, as the output that fits its kind. Raises TypeError
+    and SettingsError."""
     if outputs is None:
         outputs = [field.name for field in catalog.fields]
     if isinstance(outputs, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs that follow an image: what its operations do to a sample's pixels, they do to these, too."""
+"""Outputs that follow an image: its geometric operations are applied to them, too."""
 from __future__ import annotations
 
 import operator
@@ -16,12 +16,12 @@ from .outputs import Output, dtype_code, field_name, whole
 __all__ = ["boxes", "keypoints", "mask", "per_box", "polygons"]
 
 
-# Arguments whose member of pstk_follow_output has another name.
+# Arguments that have another name in pstk_follow_output.
 _MEMBER_OF = {"follows": "image", "form": "box_format"}
 
 
 def _named(maker: str, argument: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
-    """Return the member for an argument that names another output; nothing for the only one."""
+    """Return the member for an argument that names another output; [] for None, the only one. Raises SettingsError."""
     if name is None:
         return []
     if not isinstance(name, str) or not name or "\0" in name:
@@ -37,14 +37,14 @@ def _follows(maker: str, follows: str | None) -> list[tuple[str, Any, str]]:
                              "fill": "write ignore, the class of pixels that the image lacks"})
 def mask(field: str, *, ignore: int = 255, dtype: Any = None, follows: str | None = None) -> Output:
     """Masks of a mask field: [B, H, W], the class numbers of the image's pixels. Resizes and warps copy the nearest
-    pixel, whatever the filters of the image are; colours and erasing do nothing.
+    pixel, whatever the filters of the image are; operations on colours and erasing do nothing.
 
-    ignore: the class of pixels that the image lacks, as where a crop pads; loss functions ignore it.
-    dtype: one that holds the classes; None is uint8. Masks of 16 bits need uint16 or more. To copy int64 to a
-    device takes eight times as long as to copy uint8 and call .long() there.
-    follows: the name of the image output; None: the only one of the mask's image.
+    ignore: class of pixels that the image lacks, for example where a crop pads. Loss functions ignore it.
+    dtype: a type that holds the classes; None: uint8. Masks of 16 bits need uint16 or more. To copy int64 to a device
+        takes eight times as long as to copy uint8 and call .long() there.
+    follows: name of the image output; None: the only one of the mask's image.
 
-    A mask of another size than its image is an error of its sample.
+    If a mask has another size than its image, its sample is bad.
     """
     field = field_name(field, "mask")
     code = dtype_code("uint8" if dtype is None else dtype, "mask")
@@ -95,21 +95,24 @@ def boxes(field: str, *, where: str | None = None, form: str = "xyxy", coordinat
           min_side: float = 0, min_area: float = 0, min_visible: float = 0, follows: str | None = None,
           bytes_per_batch: int = 0) -> Output:
     """Boxes of a boxes field, as a penstock.Ragged of float32: [boxes, 4]. After each operation that moves pixels, a
-    box is the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2.
+    box becomes the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2.
 
-    where: "iscrowd == 0": hand out only boxes whose number in another field fits. A field with one number for each box,
-    one of == != < <= > >=, and a whole number. What goes with boxes (per_box, keypoints, polygons, RandomIoUCrop) goes
-    without those left out. None: all boxes.
-    form: "xyxy", "xywh" or "cxcywh". coordinates: "pixels", or "unit" for fractions of the width and height of the
-    image as it is handed out. The field has its own of both.
-    clip: False: hand boxes out that reach outside of the image.
-    min_side, min_area: drop boxes that are smaller, once clipped, in pixels. min_visible: drop boxes of whose area
-    less is left, a fraction from 0 to 1. Boxes of which nothing is left are dropped in any case; Stats.n_dropped_boxes
-    counts all of these, and none that `where` leaves out. Their labels go with them: penstock.per_box.
-    follows: the name of the image output; None: the only one of the boxes' image.
-    bytes_per_batch: as of penstock.ragged.
+    where: a condition such as "iscrowd == 0": only boxes whose number in another field fits are handed out. It has the
+        name of a field with one number for each box, one of == != < <= > >=, and a whole number. per_box, keypoints,
+        polygons and RandomIoUCrop leave out the other boxes, too. None: all boxes.
+    form: "xyxy", "xywh" or "cxcywh". The field may have another form.
+    coordinates: "pixels", or "unit" for fractions of the width and height of the image as it is handed out. The field
+        may have others.
+    clip: False: boxes may reach outside of the image.
+    min_side, min_area: smallest side, and smallest area, that a box has after clipping, in pixels; smaller boxes are
+        dropped.
+    min_visible: smallest part of its area that a box has after clipping, 0 to 1; other boxes are dropped. A box is
+        dropped in any case if nothing of it is left. Stats.n_dropped_boxes counts the dropped boxes, without those that
+        `where` leaves out. penstock.per_box drops their labels.
+    follows: name of the image output; None: the only one of the boxes' image.
+    bytes_per_batch: as in penstock.ragged.
 
-    A box that is not finite, or whose right is left of its left, is an error of its sample.
+    If a number of a box is not finite, or its right is left of its left, its sample is bad.
     """
     clip = switch("boxes.clip", clip)
     following = [*_where(where), _choice("form", form, _c.NAMES["box_format"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
@@ -121,14 +124,15 @@ def boxes(field: str, *, where: str | None = None, form: str = "xyxy", coordinat
 
 @explained("penstock.per_box", {"offset": "write add"})
 def per_box(field: str, boxes: str | None = None, *, add: int = 0, bytes_per_batch: int = 0) -> Output:
-    """What goes with boxes, an item for each: labels, areas. An array field whose only variable dimension is the
-    first, as a penstock.Ragged of its dtype, without the items of boxes that were dropped. Or items that fields of
-    lengths (`splits`) give to those: the runs of objects' masks, the number of corners of each polygon.
+    """Items that belong to boxes: labels, areas. The items of dropped boxes are left out.
 
-    boxes: the name of the output of boxes; None: the only one.
-    add: a whole number that is added to all items: 1 for detectors that keep class 0 for the background. The numbers of
-    the field are whole; a sum that their dtype cannot hold is an error of its sample.
-    bytes_per_batch: as of penstock.ragged.
+    field: an array field whose only variable dimension is the first, with an item for each box. Or a field whose rows
+        fields of lengths (`splits`) assign to boxes: the runs of objects' masks, the number of corners of each polygon.
+        The result is a penstock.Ragged of its dtype.
+    boxes: name of the output of boxes; None: the only one.
+    add: a whole number that is added to all items: 1 for detectors that keep class 0 for the background. The field must
+        have whole numbers; if their dtype cannot hold a sum, the sample is bad.
+    bytes_per_batch: as in penstock.ragged.
     """
     return Output(field_name(field, "per_box"), _c.OUTPUT_PER_BOX,
                   following=(*_named("per_box", "boxes", boxes, "an output of boxes"), *_added(add)),
@@ -145,7 +149,8 @@ def _of_boxes(maker: str, boxes: Any) -> list[tuple[str, Any, str]]:
 
 
 def _flip_pairs(given: Any) -> list[tuple[str, Any, str]]:
-    """The pairs as one tuple of whole numbers; nothing for none. The library checks that the points exist."""
+    """Return the pairs as one tuple of whole numbers; [] for none. The library checks that the points exist. Raises
+    TypeError and SettingsError."""
     wanted = "must be pairs of numbers of points, as [(1, 2), (3, 4)]"
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
         raise TypeError(f"keypoints.flip_pairs: value is {given!r}; {wanted}")
@@ -174,21 +179,21 @@ def keypoints(field: str, *, flip_pairs: Iterable[tuple[int, int]] = (), keep_ou
     """Keypoints of a keypoints field, as a penstock.Ragged of float32: [rows, k, 3], x, y and visibility of the k
     points of each row. They move with the pixels of their image.
 
-    A point that is outside of the image after any operation gets visibility 0, and a point with visibility 0 is
-    (0, 0). Outside is x < 0, x > width, y < 0 or y > height. Points of a field without visibilities have 2.
+    A point that is outside of the image after any operation gets visibility 0, and a point with visibility 0 is (0, 0).
+    Outside is x < 0, x > width, y < 0 or y > height. Points of a field without visibilities have 2.
 
-    flip_pairs: pairs of numbers of points, [(1, 2), (3, 4)] for left and right eye and ear. The two change places
-    where the operations mirror the image: by a flip, horizontal or vertical, but not by two of them, which turn it.
+    flip_pairs: pairs of numbers of points, [(1, 2), (3, 4)] for left and right eye and ear. The two are exchanged if
+        the operations mirror the image. A horizontal or a vertical flip does; both together turn it.
     keep_outside: True: points outside keep their visibility and their place.
     coordinates: "pixels", or "unit" for fractions of the width and height of the image as it is handed out.
-    origin: what (0, 0) is, in the field and in the result: "corner", the outer corner of the top left pixel, or
-    "center", its centre: for keypoints that are numbers of pixels, as COCO's.
-    boxes: the name of the output of boxes with whose boxes the rows are dropped. None: the only one that follows the
-    same image, unless the two fields have different `rows`. False: none.
-    follows: the name of the image output; None: the only one of the points' image.
-    bytes_per_batch: as of penstock.ragged.
+    origin: position of (0, 0), in the field and in the result: "corner", the outer corner of the top left pixel; or
+        "center", its centre, for keypoints that are numbers of pixels, as COCO's are.
+    boxes: name of the output of boxes: the rows of its dropped boxes are dropped. None: the only one that follows the
+        same image, unless the two fields have different `rows`. False: none.
+    follows: name of the image output; None: the only one of the points' image.
+    bytes_per_batch: as in penstock.ragged.
 
-    A point that is not finite is an error of its sample, unless its visibility is 0.
+    If a point is not finite, its sample is bad, unless the visibility is 0.
     """
     keep_outside = switch("keypoints.keep_outside", keep_outside)
     if not isinstance(origin, str) or origin not in ("corner", "center"):
@@ -206,19 +211,22 @@ def keypoints(field: str, *, flip_pairs: Iterable[tuple[int, int]] = (), keep_ou
                                  "clip": "polygons are not clipped: penstock.masks.polygon_mask takes them as they are"})
 def polygons(field: str, *, coordinates: str = "pixels", boxes: str | bool | None = None, follows: str | None = None,
              bytes_per_batch: int = 0) -> Output:
-    """The corners of polygons of a polygons field, as a penstock.Ragged of float32: [corners, 2], polygon after polygon.
-    They move with the pixels of their image, and are never clipped: each polygon keeps its corners, also those outside.
+    """The corners of polygons of a polygons field, as a penstock.Ragged of float32: [corners, 2], polygon after
+    polygon. They move with the pixels of their image, and are never clipped: each polygon keeps its corners, also those
+    outside.
 
-    The field's numbers of corners are an output of their own: penstock.per_box("polygon_points") where boxes are
-    dropped, else its bare name. Corners at the horizon of a perspective or beyond, outside of the image, are NaN.
+    The number of corners of each polygon is an output of its own: penstock.per_box("polygon_points") if boxes are
+    dropped, else the bare name of that field. Corners at the horizon of a perspective or beyond, outside of the image,
+    are NaN.
 
     coordinates: "pixels", or "unit" for fractions of the width and height of the image as it is handed out.
-    boxes: the name of the output of boxes with whose boxes polygons are dropped; fields of lengths (`splits`) must lead
-    from them to the corners. None: the only one that follows the same image and has such fields. False: none.
-    follows: the name of the image output; None: the only one of the polygons' image.
-    bytes_per_batch: as of penstock.ragged.
+    boxes: name of the output of boxes: the polygons of its dropped boxes are dropped. Fields of lengths (`splits`) must
+        lead from the boxes to the corners. None: the only one that follows the same image and has such fields. False:
+        none.
+    follows: name of the image output; None: the only one of the polygons' image.
+    bytes_per_batch: as in penstock.ragged.
 
-    A corner that is not finite is an error of its sample.
+    If a corner is not finite, its sample is bad.
     """
     following = [_choice("coordinates", coordinates, _c.NAMES["coordinates"], "polygons"), *_of_boxes("polygons", boxes),
                  *_follows("polygons", follows)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turn a path that a user wrote into a path of this machine, or refuse it and say what to write."""
+"""Turn a path that a user wrote into a path of this machine, or refuse it with advice."""
 from __future__ import annotations
 
 import contextlib
@@ -17,16 +17,20 @@ __all__ = ["check_plain", "local", "naming", "regular"]
 
 _DIRECTORY = "the name of a directory"
 _PATH = (str, bytes, os.PathLike)
-MAX_SHOWN = 60  # characters of a path that is too long
+MAX_SHOWN = 60  # characters of a path in a message
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def local(path: str | bytes | os.PathLike[str], setting: str = "path", what: str = _DIRECTORY) -> str:
-    """Return the path with ~ replaced by the home directory, as in a shell. Every function of the package that
-    takes a path calls this. Refuse an empty one, an address of another machine, and a manifest instead of its directory.
-    setting: the argument that has it. what: it must be. Raises TypeError, SettingsError."""
+    """Return the path with ~ replaced by the home directory, as in a shell. Every function of the package that takes a
+    path calls this. It refuses an empty path, an address of another machine, and a manifest in place of its directory.
+    Raises TypeError, SettingsError.
+
+    setting: name of the argument.
+    what: what the path must be, for messages.
+    """
     name = _decoded(path, setting, what)
-    if not name:  # os.path.abspath would make the current directory of it
+    if not name:  # os.path.abspath would make it the current directory
         here = " (write '.' for the current directory)" if what == _DIRECTORY else ""
         raise SettingsError(f"{setting}: value is empty; must be a path{here}")
     if what == _DIRECTORY and os.path.isfile(name) and os.path.basename(name) == "manifest.json":
@@ -45,7 +49,7 @@ def local(path: str | bytes | os.PathLike[str], setting: str = "path", what: str
 
 
 def _decoded(path: Any, setting: str, what: str) -> str:
-    """The path as text that the system can be given."""
+    """Return the path as text that the system accepts. Raises TypeError, SettingsError."""
     try:
         name = os.fsdecode(path)
     except TypeError:
@@ -60,7 +64,7 @@ def _decoded(path: Any, setting: str, what: str) -> str:
 
 
 def _exists(name: str, setting: str) -> bool:
-    """Whether there is such a file, directory or link."""
+    """Return whether there is a file, directory or link of this name."""
     try:
         os.lstat(name)
     except OSError as error:
@@ -73,7 +77,8 @@ def _exists(name: str, setting: str) -> bool:
 
 @contextlib.contextmanager
 def naming(setting: str, verb: str, path: str | bytes, advice: str = "") -> Iterator[None]:
-    """Have an error of the system about a file name the argument. verb: what cannot be done with the file."""
+    """Return a context manager: an error of the system about a file then names the argument. verb: the failed action,
+    for messages."""
     try:
         yield
     except OSError as error:
@@ -81,8 +86,12 @@ def naming(setting: str, verb: str, path: str | bytes, advice: str = "") -> Iter
 
 
 def regular(path: str, setting: str, must: str, advice: str = "") -> BinaryIO:
-    """Open a regular file to read. Of others, which may have no end, opening a named pipe waits for its writer. must: be what.
-    advice: what to do where there is no such file. Raises SettingsError, OSError."""
+    """Open a regular file to read. Other kinds are refused: they may have no end, and opening a named pipe waits for
+    its writer. Raises SettingsError, OSError.
+
+    must: what the file must be, for messages.
+    advice: what to do if there is no such file.
+    """
     with naming(setting, "read", path, advice):
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -92,7 +101,7 @@ def regular(path: str, setting: str, must: str, advice: str = "") -> BinaryIO:
 
 
 def check_plain(path: str | bytes, setting: str) -> None:
-    """Refuse the name of a compressed file for one of plain JSON. Raises SettingsError."""
+    """Raise SettingsError if a file for plain JSON has the name of a compressed file."""
     name = os.fsdecode(path)
     for end in _COMPRESSED:
         if name.lower().endswith(end):
@@ -101,13 +110,13 @@ def check_plain(path: str | bytes, setting: str) -> None:
 
 
 def _advice(value: Any, what: str) -> str:
-    """Return what to do with a value that is no path. what: it must be."""
+    """Return the advice on a value that is no path. what: what it must be."""
     kind = type(value)
     if what == _DIRECTORY and isinstance(value, (list, tuple)) and all(isinstance(one, _PATH) for one in value):
         return (" (a pattern names several files of one data set, 'shards-{000..127}.tar' or 'shards-*.tar'; a penstock.Mixture "
                 "takes several data sets)")
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and isinstance(getattr(value, "path", None), str):
-        more = getattr(value, "_path_lacks", "")  # of a slice
+        more = getattr(value, "_path_lacks", "")  # a slice of a Dataset has more to say
         return f" (give {kind.__name__.lower()}.path{more})"
     is_data = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (list, tuple, dict))
     return " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * is_data

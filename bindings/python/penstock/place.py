@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The place of a penstock.Loader: its cursor, and its passes over epochs.
+"""The position of a penstock.Loader: its cursor, and its passes over epochs.
 
-A signal handler may raise between any two instructions of Python. So the cursor moves in two steps, and a
-batch that was lost between them comes again.
+A signal handler may raise between any two instructions of Python. So the cursor moves in two steps, and a batch that
+was lost between them comes again.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Coming", "Pass", "Place"]
 
-# (thread, cursor) of a batch between the library and the caller: the thread that asked, and the cursor past it.
+# A batch on its way to the caller: (thread that asked for it, cursor after it).
 Coming = tuple[int, tuple[int, int]]
 
 
@@ -29,31 +29,33 @@ class Place:
     """The cursor of a loader and its newest pass. Callers hold the handle's `turn`, unless noted.
 
     Invariants:
-    - `cursor` (epoch, position) is just past the last batch that certainly reached the caller.
+    - `cursor` (epoch, position) is just after the last batch that certainly reached the caller.
     - `astray`: the library's cursor may be ahead of `cursor`; the loader seeks back before the next batch.
-    - `coming`: the last batch that was handed out, until it reaches the caller. If it is still set when its
-      thread asks again, the batch was lost. The batch of another thread counts as received.
-    - `resume` is the last place that open, a seek or a loaded state set. The next pass begins there if `cursor`
-      has not left it. `start` is the place where the newest pass began.
+    - `coming`: the last batch that was handed out, until it reaches the caller. If it is still set when its thread asks
+      again, the batch was lost. The batch of another thread counts as received.
+    - `resume` is the last place that open, a seek or a loaded state set. The next pass begins there if `cursor` has not
+      left it. `start` is the place where the newest pass began.
     - `number` is the number of the newest pass; earlier passes are over.
     - `asked`: set_epoch named the epoch of the next pass, even if nothing of it is left.
-    - `size` is that of the next batch. If `astray`, the library may still have another one.
-    - `counted` (batches, cursor): the newest pass had so many when it was at the cursor, where the size changed last.
+    - `size` is the size of the next batch. If `astray`, the library may still have another one.
+    - `counted` (batches, cursor): the number of batches that the newest pass had given when the size last changed, and
+      the cursor at that moment.
     """
 
     __slots__ = ("_handle", "_order", "asked", "astray", "coming", "counted", "cursor", "number", "resume", "size",
                  "start", "_schedule")
 
     def __init__(self, handle: Handle, order: _c.OrderSettings, epoch: int, position: int, size: BatchSize) -> None:
-        """order: everything that fixes the order except the epoch and the rows of batches."""
+        """Make the place of a loader that starts at a position. order: all settings that fix the order, except the
+        epoch and the rows of batches."""
         self._handle, self._order, self.size = handle, order, size
-        self._schedule = size.schedule_to(order)  # the order points to it
+        self._schedule = size.schedule_to(order)  # kept, because the order points to it
         self.cursor = self.resume = self.start = (epoch, position)
         self.number, self.counted = 0, (0, self.cursor)
         self.asked = self.astray = False
         self.coming: Coming | None = None
 
-    # ---- any thread, holding nothing -----------------------------------------------------------------------
+    # ---- any thread, holding no lock ------------------------------------------------------------------------
 
     def seen(self) -> tuple[int, int]:
         """Return the cursor, as the calling thread knows it."""
@@ -91,7 +93,7 @@ class Place:
     # ---- moving --------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Decide whether the last batch that was handed out reached its caller."""
+        """Decide whether the last batch that was handed out reached its caller. If it did, move the cursor past it."""
         coming = self.coming
         if coming is None:
             return
@@ -102,9 +104,10 @@ class Place:
         self.coming = None
 
     def seek(self, epoch: int, position: int) -> None:
-        """Move the cursor and the library. The library refuses a place outside the data set before it moves."""
+        """Move the cursor and the library to a position. The library refuses a position outside of the data set before
+        it moves."""
         error, before, self.astray = errors.new(), self.astray, True
-        # A change of the size may have been interrupted. The same size once more costs nothing.
+        # A change of the size may have been interrupted. To set the same size again costs nothing.
         code = 0
         if not self.size.is_fixed:
             code = _c.lib.pstk_set_batch_size(self._handle.pointer, self.size.given, byref(error))
@@ -128,18 +131,19 @@ class Place:
         self.size, self.astray = size, before
 
     def length(self) -> int:
-        """Return the number of batches of the newest pass, those to come in the size that they have now."""
+        """Return the number of batches of the newest pass. Those that are still to come count in the present size."""
         return self.counted[0] + self.n_left(*self.counted[1])
 
     def go(self, epoch: int, position: int) -> None:
-        """Begin anew at a place. Earlier passes are over."""
+        """Go to a position, and end all earlier passes."""
         self.seek(epoch, position)
         self.resume = self.start = self.cursor
         self.number += 1
         self.asked = False
 
     def ask(self, epoch: int) -> None:
-        """Make `epoch` the next pass, from its start, or from a place in it that was set and not used yet."""
+        """Make `epoch` the next pass. It begins at the epoch's start, or at a position of it that was set and not used
+        yet."""
         if self.cursor != self.resume or self.resume[0] != epoch:
             self.go(epoch, 0)
         self.asked = True
@@ -152,7 +156,7 @@ class Place:
         return self.number, self.cursor[0], self.n_left(*self.cursor)
 
     def begin_next(self) -> tuple[int, int, int]:
-        """Begin a pass; in the next epoch if the loop left this one early, or if it has ended."""
+        """Begin a pass, in the next epoch if the loop left this one early, or if it has ended. Return as begin()."""
         left_early = self.cursor[1] > 0 and self.cursor != self.start
         if not self.asked and (left_early or not self.n_left(*self.cursor)):
             self.seek(self.cursor[0] + 1, 0)
@@ -160,13 +164,13 @@ class Place:
 
 
 class Pass(Iterator[Any]):
-    """One pass over an epoch, or over the rest of it. len() is the number of its batches, those to come in the size
-    that batches have now."""
+    """One pass over an epoch, or over the rest of it. len() is its number of batches; those that are still to come
+    count in the present size."""
 
     def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
         self._loader: Loader | None = loader
         self._number, self._epoch, self._n_batches = number, epoch, n_batches
-        self.n_parts: int | None = None  # of each batch; None: batches are whole
+        self.n_parts: int | None = None  # parts of each batch; None: batches are whole
 
     def __len__(self) -> int:
         place = None if self._loader is None else self._loader._place
@@ -194,8 +198,8 @@ class Pass(Iterator[Any]):
         if coming is None:
             self._n_batches, self._loader = len(self), None
             raise StopIteration
-        # No call follows, so no handler can raise. (Python 3.9 handles signals between any two instructions:
-        # there a batch may be lost on the last one.)
+        # No call follows, so no handler can raise. Python 3.9 handles signals between any two instructions: there a
+        # batch may be lost on the last one.
         if place.coming is coming:
             place.cursor, place.coming = coming[1], None
         return batch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics as a figure of matplotlib."""
+"""Draw statistics as a figure of matplotlib."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["of_stages"]
 
-# As on the page of `penstock bench --report`; apart by lightness, too.
+# colours of the page of `penstock bench --report`; they also differ in lightness
 _PARTS = (("busy_ns", "busy", "#2a6fbb"), ("starved_ns", "starved", "#d97706"), ("blocked_ns", "blocked", "#9aa4af"))
 
 
 def _shares(stage: StageStats, part: str) -> float:
-    """Percent of a stage's time; NaN, which is not drawn, where no time was counted."""
+    """Return a part of a stage's time in percent. If no time was counted it is NaN, which is not drawn."""
     whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns
     return 100 * float(getattr(stage, part)) / whole if whole else float("nan")
 
 
 def of_stages(stages: Mapping[str, StageStats], title: str, axes: Any = None) -> Any:
-    """Draw a bar of each stage's time, in percent. Returns the figure. axes: None makes a figure that pyplot does not keep,
-    so that a notebook shows it once."""
+    """Draw a bar of each stage's time, in percent, and return the figure. axes: axes of matplotlib; None: a new figure
+    that pyplot does not keep, so that a notebook shows it once."""
     _optional.needed("matplotlib", "stats().plot()")
     if axes is None:
         from matplotlib import pyplot

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.python: rows that a Python function of yours makes, in processes, while your loop computes.
+"""Rows that a Python function of yours makes, in worker processes, while your loop computes: penstock.python.
 
     import augment  # a module of yours
     outputs={"image": penstock.python(augment.tokens, "jpg", shape=(196,), dtype="int64")}
 
-Each process runs _worker.py, which says what happens there. Outputs of a loader that ask for the same number of
-processes share them.
+Each process runs _worker.py. Outputs of a loader that ask for the same number of processes share them.
 """
 from __future__ import annotations
 
@@ -30,17 +29,17 @@ from .texts import listed
 __all__ = ["PythonOutput", "python"]
 
 _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_worker.py")
-# Each process is one of many: libraries that start a thread for each core would make them wait for each other.
+# The processes use all cores. A library that starts a thread for each core in each of them would slow all down.
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_INSIDE = "PENSTOCK_PROCESS"  # set in the processes
+_INSIDE = "PENSTOCK_PROCESS"  # variable that is set in worker processes
 _START_TIMEOUT = 300  # seconds
-_SLACK_NS = 5 * 10**9  # a process that is late says by itself where, unless it cannot
+_SLACK_NS = 5 * 10**9  # additional wait of the library: a process that is late reports where, unless it hangs
 
 
 @refused_by_base
 @dataclass(frozen=True, repr=False)
 class PythonOutput(Output):
-    """An output that penstock.python makes."""
+    """An output of penstock.python."""
 
     function: Callable[..., Any] | None = None
     shape: tuple[int, ...] = ()
@@ -78,16 +77,16 @@ class PythonOutput(Output):
         return output
 
     def of_image(self) -> PythonOutput:
-        """Return the same on a field of images: the function gets decoded pixels."""
+        """Return a copy for a field of images: its function gets decoded pixels."""
         return self if self.channels else replace(self, channels=3)
 
 
-Numbered = tuple[int, str, PythonOutput]  # with its number among the outputs, and its name
+Numbered = tuple[int, str, PythonOutput]  # (number among the outputs, name, output)
 
 
 def add_processes(outputs: Mapping[str, Output], array: Any) -> None:
-    """Set the processes of the outputs of Python functions in the array that the library takes: outputs that ask for
-    the same number share them."""
+    """Set the processes in the array of outputs for the library. Outputs that ask for the same number of processes
+    share them."""
     pools: dict[int, list[Numbered]] = {}
     for number, (name, output) in enumerate(outputs.items()):
         if isinstance(output, PythonOutput):
@@ -121,9 +120,9 @@ def _job(members: Sequence[Numbered], start_timeout: float) -> bytes:
 
 
 class UnguardedError(SettingsError):
-    """A process of a loader, which imports the script for a function, would run the whole script."""
+    """A worker process imports the script for a function, and would run the whole script."""
 
-    is_unguarded = True  # for _worker.py
+    is_unguarded = True  # _worker.py looks for it
 
 
 def _unguarded() -> str:
@@ -146,7 +145,8 @@ def _environment() -> list[bytes]:
 
 
 def _main_of(pickled: Iterable[bytes]) -> tuple[str, str] | None:
-    """Return how to import the script that is running, ("name" or "path", it), if a function is in it."""
+    """Return ("name" or "path", the running script) if a function is defined in it, so that a process can import it;
+    else None."""
     main = sys.modules.get("__main__")
     if main is None or not any(b"__main__" in function for function in pickled):
         return None
@@ -168,7 +168,7 @@ def _refused(function: Any, why: str, advice: str) -> SettingsError:
 
 
 def _check_place(function: Any) -> None:
-    """Refuse functions that have no name which other processes could import."""
+    """Raise SettingsError for a function that other processes cannot import by a name."""
     inner = function
     while isinstance(inner, partial):
         inner = inner.func
@@ -194,7 +194,7 @@ def _pickled(function: Any) -> bytes:
         raise _refused(function, f"which other processes cannot find by its name: {error}",
                        "give each function in it a name of its own at the top level of a module; functools.wraps gives "
                        "a function the name of another") from None
-    except Exception as error:  # of any class: objects pickle themselves
+    except Exception as error:  # of any class, because objects pickle themselves
         raise _refused(function, f"which cannot be pickled: {type(error).__name__}: {error}",
                        "keep what cannot be pickled out of it, or make it at the first call") from None
 
@@ -221,7 +221,7 @@ def _timeout_ns(name: str, value: float | None) -> int:
 
 
 def _image_of(output: Output) -> dict[str, Any]:
-    """Return what a function takes over of a penstock.image."""
+    """Return the members of a penstock.image that a function's output takes over. Raises SettingsError."""
     if output.kind != _c.OUTPUT_IMAGE:
         raise SettingsError(f"python.field: value is {output!r}; must be a field's name or a penstock.image")
     if output.dtype != _c.U8 or output.layout not in ("nhwc", "channels_last"):
@@ -243,25 +243,28 @@ def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dty
     not wait for it.
 
     function(array, rng) returns an ndarray of this shape and dtype. `array` is a NumPy array that the function may
-    change, and that is valid until it returns: of an image field uint8 [H, W, C], decoded, of any size; of an array or
-    a scalar field the array; else uint8 [bytes]. `rng` is a numpy.random.Generator, the same for a sample in an epoch
-    whatever the number of processes, and for outputs of one random group.
+    change, and that is valid until it returns. For an image field it is uint8 [H, W, C], decoded, of any size; for an
+    array or a scalar field the array; else uint8 [bytes]. `rng` is a numpy.random.Generator. Its numbers are the same
+    for a sample in an epoch, whatever the number of processes, and for outputs of one random group.
 
-    Processes import the function by its name: it must be at the top level of a module or a script, which runs its
-    loop under `if __name__ == "__main__":`. functools.partial of such a function and objects of importable classes are
-    fine; they are pickled once, as they are now.
+    Processes import the function by its name: it must be at the top level of a module or a script. A script runs its
+    loop under `if __name__ == "__main__":`. functools.partial of such a function, and objects of importable classes,
+    are allowed; they are pickled once, when the output is made.
 
-    field: of the data set, or penstock.image(field, ops), after whose operations the function gets the pixels, as
-    uint8. They need not fix the size.
+    field: a field of the data set; or penstock.image(field, ops): the function then gets the pixels after these
+        operations, as uint8. They need not fix the size.
+    shape, dtype: shape and dtype of one row.
     batched: True: function(arrays, rng) gets all rows of a batch at once, [n, ...], and returns [n, *shape]; n is below
-    batch_size only in a short last batch. Then operations must fix the size of images, and arrays have a fixed shape.
-    `rng` is one for the batch: what it draws changes with batch_size and the number of ranks.
-    processes: None is the number of cores. Outputs with the same number share these processes.
-    timeout: seconds for one sample, or one batch, after which its process is killed. start_timeout: seconds for a
-    process to start and import; None: any.
+        batch_size only in a short last batch. Then operations must fix the size of images, and arrays need a fixed
+        shape. There is one `rng` for the batch: its numbers change with batch_size and the number of ranks.
+    processes: number of processes; None: one for each core. Outputs with the same number share these processes.
+    timeout: seconds for one sample, or one batch, after which its process is killed; None: no limit.
+    start_timeout: seconds for a process to start and import; None: no limit.
 
-    What the function raises, another shape or dtype, a process that dies, and the timeout make the sample bad:
-    FunctionError, or another sample with bad_sample="replace". A batch as a whole is FunctionError in any case.
+    A sample is bad if the function raises or returns another shape or dtype, if its process dies, or if the time is over.
+    The result is FunctionError, or another sample with bad_sample="replace". A batch as a whole always gives FunctionError.
+
+    Raises TypeError, SettingsError.
     """
     if not callable(function):
         raise TypeError(f"python.function: value is {function!r}; must be a function of (array, rng)")

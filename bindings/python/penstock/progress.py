@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on stderr: a bar on a terminal, else a line now and then."""
+"""Show progress on stderr: a bar on a terminal, else a line now and then."""
 from __future__ import annotations
 
 import contextlib
@@ -9,8 +9,8 @@ import sys
 import time
 
 REDRAW_SECONDS = 0.1
-QUIET_SECONDS = 10.0  # between lines
-STALLED_SECONDS = 10.0  # without progress, after which no rate is shown
+QUIET_SECONDS = 10.0  # seconds between two lines
+STALLED_SECONDS = 10.0  # seconds without progress after which no rate is shown
 MAX_BAR = 30
 
 
@@ -25,23 +25,23 @@ def _spaced(n: int) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr. Texts name paths, which may have any character."""
+    """Print a line on stderr. It is escaped, because paths in it may have any character."""
     if sys.stderr is not None:
         said = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-        with contextlib.suppress(OSError, ValueError):  # a closed stderr
+        with contextlib.suppress(OSError, ValueError):  # stderr may be closed
             bar = "\r\033[K" if sys.stderr.isatty() else ""
             print(f"{bar}penstock: {said}", file=sys.stderr, flush=True)
 
 
 class Progress:
-    """Shows n of `total` (None: unknown). A context manager: its end removes the bar."""
+    """A display of n of `total` (None: unknown). Its end as a context manager removes the bar."""
 
     def __init__(self, doing: str, what: str, total: int | None, shown: bool = True) -> None:
         self._doing, self._what, self._total = doing, what, total
         self._shown = shown and sys.stderr is not None
         self._is_terminal = self._shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._start = self._last = self._moved = time.monotonic()
-        self._first: int | None = None  # at _start, from which the rate counts: another process may have begun
+        self._first: int | None = None  # n at _start; the rate counts from it, because another process may have begun
         self._n = 0
         self._is_drawn = False
 
@@ -66,7 +66,7 @@ class Progress:
         self._is_drawn = True
 
     def update(self, n: int) -> None:
-        """Show that n are done. Cheap: most calls only look at the clock."""
+        """Show that n are done. Most calls only read the clock."""
         now = time.monotonic()
         if self._first is None:
             self._first, self._start = n, now

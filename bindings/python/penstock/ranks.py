@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rank of this process and the number of processes: ranks="auto", which asks the C library (penstock/ranks.h has the
-rule). Explicit arguments come before all that it finds."""
+"""The rank of this process, and the number of processes. ranks="auto" asks the C library (penstock/ranks.h has the
+rule). Explicit arguments come first."""
 from __future__ import annotations
 
 import os
@@ -29,22 +29,29 @@ class _Numbers(NamedTuple):
 
 
 class Ranks(_Numbers):
-    """ranks= of a Loader: this process among others, rank of world, which count parts of the data. Processes with the same
-    rank get the same batches.
+    """ranks= of a Loader: this process among others. `rank` of `world` numbers the parts of the data. Processes with
+    the same rank get the same batches.
 
-    rank: a number; or "auto": torch.distributed and the launcher (torchrun, srun, mpirun) say it, and all other numbers.
-    world: how many. local_rank, local_world: this process among those of this machine, which share its cores and memory
-        evenly. None: what the launcher says.
-    compare: where torch.distributed is initialised, ask all processes whether they open the same data set, with the same
-        order, seed and batches. All of them must open a loader then, within 5 minutes. A loader that was opened before
-        torch.distributed was initialised is compared at its first batch; where nothing can compare, rank 0 warns.
+    rank: number of this process; or "auto": torch.distributed or the launcher (torchrun, srun, mpirun) gives it, and
+        all other numbers.
+    world: number of ranks.
+    local_rank, local_world: this process among those of this machine, which share its cores and memory evenly; None:
+        the launcher's numbers.
+    compare: True: where torch.distributed is initialised, compare data set, order, seed and batches of all processes.
+        All of them must then open a loader within 5 minutes. A loader that was opened before torch.distributed was
+        initialised is compared at its first batch. If nothing can compare, rank 0 warns.
 
-    Where a model is split over several processes: penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron().
+    For a model that is split over several processes give penstock.ranks.from_mesh(mesh, "dp") or
+    penstock.ranks.from_megatron().
 
-    More attributes: source: who gave the numbers: "given", "torch.distributed", a launcher's name, a mesh's;
-    "alone" without any. n_replicas: processes with this same rank, which get the same batches, where from_mesh or
-    from_megatron counted them. is_bound: the launcher gave each process of the machine its own cores, so that only memory
-    is divided further. _replace(compare=False) is a copy with another member, as of any named tuple.
+    These attributes are set by the package:
+
+    source: source of the numbers: "given", "torch.distributed", a launcher's name, a mesh's; "alone" if there is none.
+    n_replicas: number of processes with this same rank, which get the same batches, if from_mesh or from_megatron
+        counted them.
+    is_bound: True: the launcher gave each process of the machine its own cores, so that only memory is divided further.
+
+    _replace(compare=False) returns a copy with another member, as in any named tuple.
     """
 
     __slots__ = ()
@@ -72,21 +79,21 @@ ALONE = Ranks._make((0, 1, 0, 1, "alone", 1, False, True))
 
 
 def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
-    """Return the warning for a loader without a rank where several processes run, because each of them gets all
-    samples. None: no launcher reports more than one process."""
+    """Return the warning for a loader without a rank where several processes run, because each of them would get all
+    samples; None if no launcher reports more than one process."""
     return launchers.alone(env)
 
 
 def find(env: Mapping[str, str] = os.environ) -> Ranks:
-    """Return the ranks; one process if nothing says more. Raises SettingsError if two of one level disagree, if the
-    innermost launcher set only half of its numbers, or numbers that cannot be."""
+    """Return the ranks; rank 0 of 1 if nothing reports others. Raises SettingsError if two sources of one level
+    disagree, or if the innermost launcher set only half of its numbers, or impossible ones."""
     found = launchers.find(env)
     return Ranks._make((found.rank, found.world, found.local_rank, found.local_world, found.source.decode(), 1,
                         bool(found.is_bound), True))
 
 
 def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
-    """Return the settings of the library. Where cores are bound they are not divided again, but memory is."""
+    """Return the numbers for the library's settings. Bound cores are not divided again, but memory is."""
     from .settings import integer
     found = _c.FoundRanks(size=sizeof(_c.FoundRanks), rank=ranks.rank, world=ranks.world, local_rank=ranks.local_rank,
                           local_world=ranks.local_world, is_bound=ranks.is_bound)
@@ -98,16 +105,17 @@ def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
 
 
 def local(env: Mapping[str, str] = os.environ) -> Ranks:
-    """Return the local rank and size of this process, with rank 0 of 1. One process where nothing says more."""
+    """Return the local rank of this process, and the number of processes on this machine; 0 and 1 if nothing reports
+    others."""
     try:
         found = find(env)
-    except SettingsError:  # of numbers that are not asked for here
+    except SettingsError:  # an error about other numbers, which are not needed here
         return ALONE
     return ALONE._replace(local_rank=found.local_rank, local_world=found.local_world, is_bound=found.is_bound)
 
 
 def _completed(rank: Any, world: Any, local_rank: Any, local_world: Any) -> Ranks:
-    """Return the ranks of these numbers, with what was found for those that are None."""
+    """Return the ranks of these numbers. Those that are None are taken from the launcher."""
     from .settings import integer
     is_auto = isinstance(rank, str) and rank == "auto"
     if is_auto:
@@ -135,11 +143,11 @@ def _completed(rank: Any, world: Any, local_rank: Any, local_world: Any) -> Rank
 
 
 def chosen(ranks: Any) -> Ranks:
-    """Return the ranks that a loader's argument chooses. Call it from Loader.__init__: the warning points at its caller."""
-    if ranks is None or isinstance(ranks, Ranks) and ranks.source == "alone":  # Ranks() says no rank, either
+    """Return the ranks for a loader's argument. Call it from Loader.__init__, because the warning points at its caller."""
+    if ranks is None or isinstance(ranks, Ranks) and ranks.source == "alone":  # Ranks() gives no rank, either
         warning = passed_over()
         if warning is not None:
-            warnings.warn(warning, stacklevel=4)  # to who opens the loader
+            warnings.warn(warning, stacklevel=4)  # points at the caller of Loader
         return ALONE if ranks is None else ranks
     if isinstance(ranks, str) and ranks == "auto":
         return find()
@@ -150,7 +158,7 @@ def chosen(ranks: Any) -> Ranks:
 
 
 def __getattr__(name: str) -> Any:
-    """from_mesh and from_megatron."""
+    """Import from_mesh and from_megatron at their first use."""
     if name not in ("from_mesh", "from_megatron"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import replicas

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray Data: `ds.write_datasink(penstock.ray.Datasink(path))` packs a data set in Ray's tasks,
-`ray.data.read_datasource(penstock.ray.Datasource(path))` reads one. Importing this module imports Ray, where it is
-installed."""
+"""Ray Data: `ds.write_datasink(penstock.ray.Datasink(path))` packs a data set in Ray's tasks, and
+`ray.data.read_datasource(penstock.ray.Datasource(path))` reads one. This module imports Ray if it is installed."""
 from __future__ import annotations
 
 import itertools
@@ -15,7 +14,7 @@ from .hints import explained
 
 try:
     import ray.data as _data
-except ImportError:  # the constructors say so
+except ImportError:  # the constructors report it
     _SINK: Any = object
     _SOURCE: Any = object
 else:
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Datasink", "Datasource"]
 
-BLOCK_SIZE = 64 << 20  # bytes of records as they are stored, of a block that a read task makes
+BLOCK_SIZE = 64 << 20  # bytes of stored records in a block of a read task
 
 
 def _field_of(name: str, kind: Any) -> Field:
-    """The field of a column, from its Arrow type. Raises SettingsError."""
+    """Return the field of a column, by its Arrow type. Raises SettingsError."""
     from .packing import arrow
     from .packing.schema import Field
     shape = getattr(kind, "shape", None)
@@ -45,25 +44,26 @@ def _field_of(name: str, kind: Any) -> Field:
 
 
 class Datasink(_SINK):  # type: ignore[misc]
-    """What a Ray data set is written to, to become the penstock data set `path`:
-    ds.write_datasink(penstock.ray.Datasink(path, schema)).
+    """A sink that packs a Ray data set into the penstock data set `path`: ds.write_datasink(penstock.ray.Datasink(path,
+    schema)).
 
     path: in a folder that all machines of the cluster see at the same path.
-    schema: {name: field}, see penstock.Field. None: made of the types of the first block's columns: binary -> bytes,
-        text -> utf8, numbers, tensors and lists of numbers -> arrays, uint8 tensors of height x width x 3, all of one
-        size -> images. Give one for images of several sizes, and for files of images: {"image": "image", ...}.
-    overwrite: replace a data set that is there, by the last step.
-    The others: as penstock.pack and penstock.Writer take them.
+    schema: {name: field}, see penstock.Field. None: it follows from the types of the first block's columns: binary ->
+        bytes, text -> utf8, numbers, tensors and lists of numbers -> arrays, uint8 tensors of height x width x 3, all
+        of one size -> images. Give a schema for images of several sizes, and for files of images: {"image": "image",
+        ...}.
+    overwrite: replace an existing data set there, in the last step. The other arguments are those of penstock.pack and
+        penstock.Writer.
 
-    Ray's write tasks make parts in a directory next to the data set; images are re-encoded there. The driver commits one
-    attempt at each task, in the order of the tasks' numbers. This is the order of the data set's rows where Ray keeps it:
+    Ray's write tasks make parts in a directory next to the data set; images are re-encoded there. The driver commits
+    one attempt at each task, in the order of the tasks' numbers. It is the order of the rows if Ray keeps that:
     ray.data.DataContext.get_current().execution_options.preserve_order = True. Tasks that fail, are retried or lose
-    their worker leave neither duplicates nor files. If the driver is killed, the old data set is whole, and the next
-    pack of it removes what is left. Afterwards the attribute `dataset` is the data set, opened.
+    their worker leave neither duplicates nor files. If the driver is killed, an old data set stays whole, and the next
+    pack to this path removes the parts that are left. After the write, the attribute `dataset` is the data set, opened.
 
     Raises SettingsError, DataSetExistsError, DataSetBusyError. write_datasink raises SettingsError (the path is not
-    shared, no samples, a type that no field has), and errors of tasks as Ray does. After an error nothing of the pack
-    remains.
+    shared; there are no samples; no field has a column's type), and errors of tasks as Ray does. After an error nothing
+    of the pack remains.
     """
 
     @explained("penstock.ray.Datasink", {})
@@ -83,7 +83,7 @@ class Datasink(_SINK):  # type: ignore[misc]
         self.dataset: Dataset | None = None
 
     def on_write_start(self, schema: Any = None) -> None:
-        """Hold the data set's place. Ray calls it on the driver, before the first write task."""
+        """Reserve the path of the data set. Ray calls it on the driver, before the first write task."""
         from .packing.cluster import ClusterPack
         fields = self._schema
         if fields is None:
@@ -91,20 +91,20 @@ class Datasink(_SINK):  # type: ignore[misc]
                 raise SettingsError("schema: value is None; must be given, since the blocks of this data set have no types "
                                     "(schema={...})")
             fields = {str(name): _field_of(str(name), kind) for name, kind in zip(schema.names, schema.types)}
-        self.on_write_failed(None)  # of a write that came to no end
+        self.on_write_failed(None)  # a former write may not have ended
         self._pack = ClusterPack(self._path, fields, self._settings, "penstock.ray")
         self._place = self._pack.place
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> Done:
         """Write the part of one attempt at a task. Ray calls it in the task."""
         from ray.data.block import BlockAccessor
-        assert self._place is not None  # on_write_start came before
+        assert self._place is not None  # Ray called on_write_start before
         rows = itertools.chain.from_iterable(
             BlockAccessor.for_block(block).iter_rows(public_row_format=True) for block in blocks)
         return self._place.write(ctx.task_idx, rows)
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Commit. Ray calls it on the driver, with what the write tasks returned."""
+        """Commit the results of the write tasks. Ray calls it on the driver."""
         if self._pack is None:  # there was no block
             from .packing.samples import NO_SAMPLES
             raise SettingsError(NO_SAMPLES)
@@ -112,28 +112,28 @@ class Datasink(_SINK):  # type: ignore[misc]
         self.dataset = pack.commit([done for done in write_result.write_returns if done is not None])
 
     def on_write_failed(self, error: Exception | None) -> None:
-        """Remove what was written. Ray calls it on the driver."""
+        """Remove the files that were written. Ray calls it on the driver."""
         pack, self._pack = self._pack, None
         if pack is not None:
             pack.abort()
 
     def get_name(self) -> str:
-        """Its name in Ray's reports."""
+        """Return the sink's name in Ray's reports."""
         return "penstock"
 
     @property
     def min_bytes_per_write(self) -> int | None:
-        """Ray fuses a write with the operation before it, and then on_write_start gets that operation's input types.
-        A minimum keeps them apart where the types are asked for."""
+        """Least bytes of a write. Ray fuses a write without one with the operation before it, and then on_write_start
+        gets the types of that operation's input."""
         return 1 if self._schema is None else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get the place, not the driver's writer."""
+        """Return the state for tasks: it has the place, and not the driver's writer."""
         return {**vars(self), "_pack": None, "dataset": None}
 
 
 def _read(path: str, fields: Sequence[str], decode: bool, start: int, stop: int, n_rows: int) -> Iterator[Any]:
-    """The blocks of a read task: records start .. stop - 1, n_rows in each."""
+    """Yield the blocks of a read task: records start .. stop - 1, n_rows in each."""
     from ray.data.block import BlockAccessor
 
     from .dataset import Dataset
@@ -144,11 +144,12 @@ def _read(path: str, fields: Sequence[str], decode: bool, start: int, stop: int,
 
 
 class Datasource(_SOURCE):  # type: ignore[misc]
-    """The records of a data set for ray.data.read_datasource. Each read task has a run of them, and the values are those
+    """The records of a data set for ray.data.read_datasource. Each read task has consecutive records. Values are those
     of penstock.Dataset: images are the bytes of their files.
 
-    path: in a folder that all machines of the cluster see at the same path. fields: read only these.
-    decode: decode images to uint8 [height, width, 3].
+    path: in a folder that all machines of the cluster see at the same path.
+    fields: names of the fields to read; None: all.
+    decode: True: decode images to uint8 [height, width, 3].
 
     Raises DataSetNotFoundError, SettingsError.
     """
@@ -161,21 +162,21 @@ class Datasource(_SOURCE):  # type: ignore[misc]
         with Dataset(path, fields, decode=decode) as dataset:
             self._path, self._names, self._decode = dataset.path, list(dataset.fields), bool(decode)
             self._n, infos = len(dataset), dataset.fields.values()
-        # Of decoded images the most that they can have.
+        # the largest possible size of decoded images
         self._bytes = sum(3 * info.max_width * info.max_height * self._n if decode and info.field.kind == "image" else
                           info.plain_bytes for info in infos)
 
     def get_name(self) -> str:
-        """Its name in Ray's reports."""
+        """Return the source's name in Ray's reports."""
         return "penstock"
 
     def estimate_inmemory_data_size(self) -> int:
-        """Bytes of all records."""
+        """Return an estimate of the bytes of all records."""
         return int(self._bytes)
 
     def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None,
                        data_context: Any = None) -> list[Any]:
-        """About `parallelism` tasks, each with a run of the records."""
+        """Return about `parallelism` tasks, each with consecutive records."""
         import functools
 
         from ray.data.block import BlockMetadata

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: the lists of operations that well-known training scripts use, to print and to change.
+"""A recipe is a list of the operations that a well-known training script uses. Print it, change it, and give it to an
+output.
 
     from penstock import image, ops, recipes, scalar
 
@@ -7,8 +8,8 @@
     recipe.insert(2, ops.RandomGrayscale(0.1))
     outputs = {"x": image("jpg", recipe), "y": scalar("cls")}
 
-A recipe is a plain list, or, where one image gives several views, a dict of lists that `views` turns into outputs.
-Every list ends with Normalize, or with erasing after it. What a script draws, a list draws with the same chances; the
+A recipe is a plain list. Where one image gives several views, it is a dict of lists, which `views` turns into outputs.
+Every list ends with Normalize, or with erasing after it. The random choices have the probabilities of the script; the
 random numbers themselves differ.
 """
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _Reference:
     crop: int = 224
 
 
-# From the commands in references/classification/README.md.
+# Commands in references/classification/README.md have these settings.
 _REFERENCES = {
     "resnet50-v1": _Reference(),
     "resnet50-v2": _Reference(176, "ta_wide", 0.1, resize=232),
@@ -77,10 +78,13 @@ def _policy(name: str, interpolation: str) -> Op:
 
 
 def torchvision(name: str = "resnet50-v2", *, train: bool = True) -> Ops:
-    """The presets of torchvision's references/classification for a model: "resnet50-v1" (the oldest, of most models),
-    "resnet50-v2", "mobilenet-v3-large", "efficientnet-v2-s", "efficientnet-v2-m", "vit-b-16", "vit-b-32", "swin-t".
+    """Return torchvision's presets of references/classification for a model.
 
+    name: "resnet50-v1" (the oldest preset, of most models), "resnet50-v2", "mobilenet-v3-large", "efficientnet-v2-s",
+        "efficientnet-v2-m", "vit-b-16", "vit-b-32", "swin-t".
     train: False for evaluation.
+
+    Raises SettingsError for another name.
     """
     if not isinstance(name, str) or name not in _REFERENCES:
         raise SettingsError(f"torchvision.name: value is {name!r}; must be the name of a reference"
@@ -130,11 +134,12 @@ def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False,
          auto_augment: Optional[str] = None, interpolation: str = "bilinear", mean: Sequence[float] = IMAGENET_MEAN,
          std: Sequence[float] = IMAGENET_STD, re_prob: float = 0.0, re_mode: str = "const", re_count: int = 1,
          crop_pct: Optional[float] = None, crop_mode: str = "center") -> Ops:
-    """The operations of timm.data.create_transform, with its names and defaults of arguments.
+    """Return the operations of timm.data.create_transform, with its names and defaults of arguments.
 
-    input_size: pixels, an int, (height, width) or (channels, height, width). interpolation: also "random", timm's
-    script's own default for training. auto_augment: "rand-m9-mstd0.5-inc1" and so on, as of
-    penstock.ops.rand_augment_timm. re_prob, re_mode ("const", "rand" or "pixel"), re_count: of erasing.
+    input_size: pixels, an int, (height, width) or (channels, height, width).
+    interpolation: a filter; also "random", the default of timm's training script.
+    auto_augment: "rand-m9-mstd0.5-inc1" and so on, see penstock.ops.rand_augment_timm.
+    re_prob, re_mode, re_count: probability, mode ("const", "rand" or "pixel") and number of boxes of erasing.
     """
     if isinstance(input_size, int):
         input_size = (input_size, input_size)
@@ -182,11 +187,11 @@ def _dino_view(size: int, scale: Sequence[float], *last: Op) -> Ops:
 
 def dino(global_crops_scale: Sequence[float] = (0.32, 1.0), local_crops_scale: Sequence[float] = (0.05, 0.32),
          local_crops_number: int = 8, global_crops_size: int = 224, local_crops_size: int = 96) -> dict[str, Ops]:
-    """The views of DINOv2's and DINOv3's DataAugmentationDINO, with its names of arguments: "global_0", "global_1",
-    "local_0", and so on, for penstock.recipes.views.
+    """Return the views of DataAugmentationDINO of DINOv2 and DINOv3, with its names of arguments: "global_0",
+    "global_1", "local_0", and so on, for penstock.recipes.views.
 
     Both scripts hand GaussianBlur(p) to RandomApply as 1 - p: the first global view is never blurred, the second with
-    0.9, local ones with 0.5. So do these lists.
+    probability 0.9, local ones with 0.5. These lists do the same.
     """
     def blur(p: float) -> Op:
         return RandomApply([GaussianBlur(9, (0.1, 2.0))], p)
@@ -200,7 +205,8 @@ def dino(global_crops_scale: Sequence[float] = (0.32, 1.0), local_crops_scale: S
 
 
 def mae(input_size: int = 224, *, train: bool = True) -> Ops:
-    """The pretraining of masked autoencoders (MAE, main_pretrain.py). train: False for evaluation."""
+    """Return the operations of the pretraining of masked autoencoders (MAE, main_pretrain.py). train: False for
+    evaluation."""
     if train:
         return [RandomResizedCrop(input_size, (0.2, 1.0), interpolation="bicubic"), RandomFlip(), Normalize()]
     resized = int(input_size / (224 / 256)) if input_size <= 224 else input_size
@@ -208,7 +214,8 @@ def mae(input_size: int = 224, *, train: bool = True) -> Ops:
 
 
 def clip(image_size: int = 224, *, train: bool = True) -> Ops:
-    """OpenCLIP's image_transform with its defaults. train: False for evaluation, as OpenAI's CLIP has it."""
+    """Return the operations of OpenCLIP's image_transform, with its defaults. train: False for evaluation, as in
+    OpenAI's CLIP."""
     if train:
         return [RandomResizedCrop(image_size, (0.9, 1.0), interpolation="bicubic"), Normalize(CLIP_MEAN, CLIP_STD)]
     return [Resize(image_size, interpolation="bicubic"), CenterCrop(image_size), Normalize(CLIP_MEAN, CLIP_STD)]
@@ -218,8 +225,8 @@ def clip(image_size: int = 224, *, train: bool = True) -> Ops:
 
 
 def ssd(size: int = 300, *, train: bool = True) -> Ops:
-    """torchvision's references/detection "ssd", and the resize to size x size that its model does. Boxes must follow
-    the image: `"boxes": penstock.boxes("boxes")`. train: False for evaluation."""
+    """Return the operations of torchvision's references/detection "ssd", and the resize to size x size of its model.
+    Boxes must follow the image: `"boxes": penstock.boxes("boxes")`. train: False for evaluation."""
     last = [Resize((size, size)), Normalize()]
     if not train:
         return [*last]
@@ -227,9 +234,9 @@ def ssd(size: int = 300, *, train: bool = True) -> Ops:
 
 
 def segmentation(base_size: int = 520, crop_size: int = 480, *, train: bool = True) -> Ops:
-    """torchvision's references/segmentation. Masks that follow are filled with their ignored class, as there. train:
-    False for evaluation, with images cut or padded to base_size x base_size, because images of a batch have one size.
-    """
+    """Return the operations of torchvision's references/segmentation. Masks that follow are filled with their ignored
+    class, as in the reference. train: False for evaluation, with images cut or padded to base_size x base_size, because
+    images of a batch have one size."""
     if not train:
         return [ResizeLongest(base_size), PadToSize(base_size, base_size), Normalize()]
     return [RandomResize(base_size // 2, 2 * base_size), RandomFlip(),
@@ -252,12 +259,13 @@ _NAMED: dict[str, Callable[[], Union[Ops, dict[str, Ops]]]] = {
 
 
 def names() -> list[str]:
-    """The names that find takes, and `penstock show --recipe`."""
+    """Return the names that `find` and `penstock show --recipe` take."""
     return list(_NAMED)
 
 
 def find(name: str) -> dict[str, Ops]:
-    """Return a recipe for training by its name, by the names of its views; of a recipe with one view: "image"."""
+    """Return a recipe for training by its name, as {name of a view: list}; a recipe with one view has "image". Raises
+    TypeError, SettingsError."""
     if not isinstance(name, str):
         raise TypeError(f"recipe: value is {kind_of(name)}; must be the name of a recipe")
     if name not in _NAMED:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data-parallel rank of a process whose model is split over several: penstock.ranks.from_mesh and from_megatron.
+"""The data-parallel rank of a process whose model is split over several processes: penstock.ranks.from_mesh and
+from_megatron.
 
 Processes of one tensor-, pipeline- or context-parallel group have the same data-parallel rank, so they get the same
-batches. Each reads and decodes them by itself. Cores and memory are shared by the processes of a machine, as ever.
+batches. Each of them reads and decodes the batches by itself. The processes of a machine share its cores and memory.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ __all__ = ["from_mesh", "from_megatron"]
 
 
 def _made(rank: Any, world: Any, source: str) -> Ranks:
-    """The ranks of a process with this data-parallel rank. Raises SettingsError for numbers that are none."""
+    """Return the ranks of a process with this data-parallel rank. Raises SettingsError for impossible numbers."""
     try:
         rank, world = operator.index(rank), operator.index(world)
     except TypeError:
@@ -53,8 +54,8 @@ def from_mesh(mesh: Any, dim: str | Sequence[str] | None = None) -> Ranks:
     """Return the data-parallel rank and size of this process in a torch.distributed.device_mesh.DeviceMesh, for
     penstock.Loader(ranks=...).
 
-    dim: name of the dimension that splits the data, such as "dp"; several, outermost first, such as ("dp_replicate",
-        "dp_shard"); None for a mesh of one dimension. A name that mesh[dim]._flatten() gave is known, too.
+    dim: name of the dimension that splits the data, such as "dp"; or several names, outermost first, such as
+        ("dp_replicate", "dp_shard"); None for a mesh of one dimension. It may be a name that mesh[dim]._flatten() gave.
 
     Processes that differ in other dimensions get the same batches. Raises SettingsError for a name that the mesh lacks,
     and in a process that is not part of the mesh.

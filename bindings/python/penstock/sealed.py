@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that refuse attributes which would do nothing: `loader.weights = ...`, `loader.shufle = False`,
-`loader.epoch = 3`. The AttributeError says what to do instead. What can only be read is not deleted either."""
+"""Objects that refuse to set attributes that would have no effect: `loader.weights = ...`, `loader.shufle = False`,
+`loader.epoch = 3`. The AttributeError says what to do instead. An attribute that can only be read cannot be deleted,
+either."""
 from __future__ import annotations
 
 import inspect
@@ -20,12 +21,12 @@ def _is_ours(cls: type) -> bool:
 
 
 def _has(cls: type, name: str) -> bool:
-    """Whether the class itself, not one of its bases, has an attribute or an annotation of this name."""
+    """Return whether the class itself, not a base of it, has an attribute or an annotation of this name."""
     return name in vars(cls) or name in _annotations(cls)
 
 
 def _annotations(cls: type) -> Mapping[str, Any]:
-    """The class's own, none of which is evaluated: it may name what only a type checker imports."""
+    """Return the class's own annotations. None is evaluated, because it may name an import of type checkers."""
     if sys.version_info >= (3, 14):
         import annotationlib
         return annotationlib.get_annotations(cls, format=annotationlib.Format.STRING)
@@ -34,13 +35,13 @@ def _annotations(cls: type) -> Mapping[str, Any]:
 
 
 def _is_open(cls: type, name: str) -> bool:
-    """Whether a public attribute may be set: of the package's classes a property with a setter. A user's subclass may have
-    attributes of its own."""
+    """Return whether a public attribute may be set. In the package's classes only a property with a setter may. A
+    user's subclass may have attributes of its own."""
     base = next((base for base in cls.__mro__ if _has(base, name)), cls)
     found = vars(base).get(name)
     if isinstance(found, property):
         return found.fset is not None
-    return not any(_is_ours(one) and base in one.__mro__ for one in cls.__mro__)  # a batch is a dict, whose methods stay
+    return not any(_is_ours(one) and base in one.__mro__ for one in cls.__mro__)  # a batch is a dict, whose methods must stay
 
 
 def _settable(cls: type) -> Iterator[str]:
@@ -48,23 +49,26 @@ def _settable(cls: type) -> Iterator[str]:
 
 
 class Sealed:
-    """The base of classes with public attributes of which only some may be set. The others, and names that do not exist, raise
-    AttributeError. Names that begin with "_" are free. One rule for subclasses of the user's: they may set each attribute that
-    the package's class does not have, and refuse to set those that it has, unless they define it themselves."""
+    """The base of classes with public attributes of which only some may be set. The others, and names that do not
+    exist, raise AttributeError. Names that begin with "_" may be set.
+
+    A user's subclass may set each attribute that the package's class does not have. It may set one that the package's
+    class has only if it defines the attribute itself.
+    """
 
     __slots__ = ()
     _instead: ClassVar[Mapping[str, str]] = {}  # {attribute: what to do instead of setting it}
 
     def _maker(self) -> Callable[..., Any]:
-        """What users call to make such an object."""
+        """Return the class or function by which users make such an object."""
         return next(base for base in type(self).__mro__ if _is_ours(base) and "__init__" in vars(base))
 
     def _another(self, name: str) -> str:
-        """What to do for another value of an argument of the maker."""
+        """Return the advice for another value of an argument of the maker."""
         return f"make another one with {name}=..."
 
     def _refusal(self, name: str) -> str:
-        """Why the attribute cannot be set, and what to do."""
+        """Return why the attribute cannot be set, and what to do."""
         cls, maker = type(self), self._maker()
         arguments = list(inspect.signature(maker).parameters)
         if name in self._instead:
@@ -80,14 +84,14 @@ class Sealed:
         return "there is no such attribute" + near(name, {*arguments, *self._instead, *_settable(cls)})
 
     def _may_set(self, name: str) -> bool:
-        """Whether a public attribute may be set."""
+        """Return whether a public attribute may be set."""
         return _is_open(type(self), name)
 
     def _fix(self, **values: Any) -> None:
-        """Give the object public attributes that may only be read."""
+        """Set public attributes that users may only read."""
         vars(self).update(values)
 
-    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
+    if not TYPE_CHECKING:  # without this guard mypy would accept every attribute
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name[:1] != "_" and not self._may_set(name):
@@ -102,7 +106,8 @@ class Sealed:
 
 
 class Shown(dict[str, Any]):
-    """A dict of a property, which a change would not reach. Its copies and pickles are plain dicts."""
+    """A dict that a property returns. To change it would have no effect, so it refuses. Its copies and pickles are
+    plain dicts."""
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise TypeError("this mapping does not support item assignment: it only shows what there is (change a copy, dict(...))")

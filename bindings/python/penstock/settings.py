@@ -29,17 +29,17 @@ CHOICES: dict[str, dict[str, int]] = {
     "reader": _c.NAMES["reader_kind"],
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
-_MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
-_MAX = {"ways": _c.MAX_WAYS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
+_MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # others: 0
+_MAX = {"ways": _c.MAX_WAYS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # others: the type's limit
 _SAID = {"n_device_slots": "Device.n_slots", "measure_device": "Device.measure"}  # members that have other names in Python
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
-# Settings whose name here is another than that of the member of pstk_settings.
+# Settings whose member of pstk_settings has another name or lies in a sub-struct.
 _MEMBER_OF = {"order": "order.kind", "device": "device.kind", "device_index": "device.index", "n_device_slots": "device.n_slots",
               "measure_device": "device.measure"}
 
 
 def _members() -> dict[str, tuple[str, Any]]:
-    """By the name of a setting: the path of its member in pstk_settings, and the member's type."""
+    """Return, by the name of a setting, the path of its member in pstk_settings, and the member's type."""
     types: dict[str, Any] = {}
     for name, kind, *_ in _c.Settings._fields_:
         types[name] = kind
@@ -52,7 +52,7 @@ _MEMBERS = _members()
 
 
 def put(settings: _c.Settings, name: str, value: Any) -> None:
-    """Set the member of a setting, wherever it lies."""
+    """Set the member of a setting."""
     part, _, member = _MEMBERS[name][0].rpartition(".")
     setattr(getattr(settings, part) if part else settings, member, value)
 
@@ -64,7 +64,7 @@ suggesting = explained("penstock.Loader", LOADER_KEYWORDS)
 
 
 def integer(name: str, value: Any) -> int:
-    """Return a whole number that fits the C setting of that name."""
+    """Return a whole number that fits the C setting of that name. Raises TypeError, SettingsError."""
     said = _SAID.get(name, name)
     if name in _SWITCHES:
         return int(switch(said, value))
@@ -80,7 +80,7 @@ def _check_ranks(numbers: Mapping[str, int]) -> None:
 
 
 def choice(name: str, value: Any) -> int:
-    """Return the number of a word."""
+    """Return the C number of a word. Raises SettingsError."""
     return CHOICES[name][_one_of(name, value, CHOICES[name])]
 
 
@@ -93,7 +93,7 @@ def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def bad_sample(value: Any) -> tuple[str, Any]:
-    """Return the word, and the function to call for each bad sample that was replaced, or None."""
+    """Return the word for the library, and the function to call for each bad sample that was replaced, or None."""
     if callable(value):
         return "replace", value
     if not isinstance(value, str):
@@ -103,7 +103,7 @@ def bad_sample(value: Any) -> tuple[str, Any]:
 
 
 def seconds(name: str, value: Any) -> float | None:
-    """Return a time to wait; None for no limit."""
+    """Return a time to wait in seconds; None: no limit. Raises TypeError, SettingsError."""
     if value is None:
         return None
     try:
@@ -129,7 +129,8 @@ def _is_installed(name: str) -> bool:
 
 def framework(value: Any, on_device: bool) -> str:
     """Return the framework of the tensors. "auto" on a device is PyTorch if it is imported, else CuPy or JAX if that is
-    imported, else PyTorch if it is installed. On the host it stays "auto" until the first batch: see host_framework."""
+    imported, else PyTorch if it is installed. On the host it stays "auto" until the first batch: see host_framework.
+    Raises SettingsError, MissingPackageError."""
     name = _one_of("framework", value, FRAMEWORKS)
     if name == "numpy" and on_device:
         raise SettingsError("framework: value is 'numpy'; must be 'torch', 'cupy' or 'jax' on a device: NumPy cannot "
@@ -152,19 +153,19 @@ NOT_TORCH = ("framework: value is 'auto', and PyTorch is installed but was not i
              "NumPy arrays (give framework=\"torch\" or framework=\"numpy\")")
 
 
-_said: set[str] = set()  # warnings that come once a process
+_said: set[str] = set()  # warnings that were given, once a process
 
 
 def is_first_unsure() -> bool:
-    """Whether NOT_TORCH is to be said now: once a process, as it is about the program, not about one loader."""
+    """Return whether NOT_TORCH must be said now: once a process, because it is about the program, not about one loader."""
     is_first = NOT_TORCH not in _said
     _said.add(NOT_TORCH)
     return is_first
 
 
 def host_framework() -> tuple[str, bool]:
-    """Return what "auto" is on the host, at the first batch, and whether the program may have meant PyTorch: it is installed
-    but not imported."""
+    """Return the framework that "auto" means on the host at the first batch, and whether the program may have meant
+    PyTorch, which is installed but not imported."""
     if _is_imported("torch"):
         return "torch", False
     if _is_installed("numpy"):
@@ -173,7 +174,8 @@ def host_framework() -> tuple[str, bool]:
 
 
 def form(value: Any, names: Iterable[str]) -> Any:
-    """Return the form of batches. names: those of the outputs, which a dataclass has as attributes."""
+    """Return the form of batches. names: names of the outputs, which a dataclass has as attributes. Raises
+    SettingsError."""
     if not isinstance(value, type) and not (isinstance(value, str) and value in FORMS):
         raise SettingsError(f"form: value is {value!r}; must be 'dict', 'tuple', 'dataclass' or a dataclass"
                             + near(str(value), FORMS))
@@ -186,7 +188,7 @@ def form(value: Any, names: Iterable[str]) -> Any:
 
 
 def order(shuffle: Any, value: Any) -> str:
-    """Return the order's name, from shuffle= or the kind of order=."""
+    """Return the name of the order, by shuffle= or the kind of order=. Raises TypeError, SettingsError."""
     shuffle = None if shuffle is None else switch("shuffle", shuffle)
     if value is not None:
         choice("order", value)
@@ -209,8 +211,8 @@ def device(value: Any) -> tuple[int, int | None]:
 
 
 def numbers(rows: Mapping[str, int], given: Topics, words: Mapping[str, str], more: Mapping[str, int]) -> dict[str, int]:
-    """Return the numbers of pstk_settings by the names of its members: the one place where topics become members. rows, more:
-    those that follow from several arguments, or from one of no topic."""
+    """Return the numbers of pstk_settings by the names of its members. This is the only function that makes members of
+    topics. rows, more: numbers that follow from several arguments, or from an argument without a topic."""
     order, memory, reading, observe, device = given
     found = {**rows, **{name: integer(name, value) for name, value in {
         **more, "epoch": order.epoch, "position": order.position, "ways": order.ways, "block": order.block,
@@ -236,7 +238,7 @@ def _texts(given: Topics) -> dict[str, bytes | None]:
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
          given: Topics, mix: BatchMix | None = None,
          members: Members | None = None) -> _c.Settings:
-    """Return the settings as the library takes them. They keep alive the objects that they point to."""
+    """Return the settings as a struct for the library. It keeps alive the objects that it points to."""
     _check_ranks(numbers)
     settings = _c.Settings()
     _c.lib.pstk_settings_init(byref(settings), sizeof(settings))

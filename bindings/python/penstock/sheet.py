@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet: what a training loop will see, as one picture.
+"""A contact sheet: one picture of the images that a training loop will get.
 
-The command `penstock show` cannot draw it: it knows data sets alone, with square crops of its own and no labels,
-while a loader has any operations and place, a Dataset has images of all sizes, and a batch has rows in memory.
+The command `penstock show` cannot draw it. The command knows only data sets, and uses square crops of its own without
+labels. But a loader has any operations and a position, a Dataset has images of all sizes, and a batch has rows in
+memory.
 """
 from __future__ import annotations
 
@@ -33,16 +34,16 @@ from .topics import Device, GlobalBatch, Memory, Order
 
 __all__ = ["show"]
 
-GAP = 4  # pixels between pictures
-LINE = 14  # pixels of a line of text
+GAP = 4  # pixels between two pictures
+LINE = 14  # height of a line of text, pixels
 DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
-IMAGE_ID = "image_id"  # of packs of COCO: the number of an image, never of a class
+IMAGE_ID = "image_id"  # field of packs of COCO: the number of an image, never of a class
 _PATH = (str, bytes, os.PathLike)
-LABEL = " label"  # an output's name that a loader's own hardly have
-CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
+LABEL = " label"  # name of an output that a loader's own outputs hardly have
+CHANNELS = {"nhwc": 3, "nchw": 1}  # axis of the channels, by layout
 BOX_CLASSES = " classes of boxes"
-COLOURS = (  # of boxes, by class, as the command's
+COLOURS = (  # colours of boxes, by class, as in the command
     (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0), (142, 36, 170), (0, 172, 193), (216, 27, 96),
     (124, 179, 66), (121, 85, 72), (253, 216, 53), (57, 73, 171), (0, 137, 123))
 
@@ -57,14 +58,14 @@ class _Picture:
 
 
 def _fitted(picture: Any, side: tuple[int, int]) -> Any:
-    """Shrunk so that it fits the tile, where it does not; never enlarged."""
+    """Return the picture, shrunk to the tile if it is larger; it is never enlarged."""
     made = picture.copy()
     made.thumbnail((side[1], side[0]))
     return made
 
 
 def _sheet(pictures: Sequence[_Picture], columns: int | None, side: tuple[int, int] | None) -> Any:
-    """A PIL image. side: (height, width) of a tile; None: of the largest picture."""
+    """Return the sheet as a PIL image. side: (height, width) of a tile; None: that of the largest picture."""
     module, draw = (needed(name, "a contact sheet", "pillow") for name in ("PIL.Image", "PIL.ImageDraw"))
     if not pictures:
         raise SettingsError("there is nothing to show")
@@ -88,7 +89,7 @@ def _sheet(pictures: Sequence[_Picture], columns: int | None, side: tuple[int, i
 
 
 def _fitting(pen: Any, text: str, width: float) -> str:
-    """As much of a text as fits, in characters that the built-in font has."""
+    """Return as much of a text as fits, with characters that the built-in font has."""
     text = text.encode("latin-1", "replace").decode("latin-1")
     while len(text) > 1 and pen.textlength(text) > width:
         text = text[:-1]
@@ -99,10 +100,8 @@ def _fitting(pen: Any, text: str, width: float) -> str:
 
 
 def _visible(values: Any, nhwc: bool) -> Any:
-    """uint8 [B, H, W, 3] of a batch's images in any dtype; floats are stretched to the range they have.
-
-    nhwc: the last axis has the channels; else the second.
-    """
+    """Return images of a batch, of any dtype, as uint8 [B, H, W, 3]. Floats are stretched to the range they have. nhwc:
+    whether the last axis has the channels; else the second has."""
     import numpy
     array = as_numpy(values)
     if not nhwc:
@@ -123,12 +122,12 @@ def _label_text(value: int, names: Sequence[str]) -> str:
 
 
 def _label_names(dataset: Dataset, label: str | None) -> Sequence[str]:
-    """The names of this field's values: the classes', which an image_id does not number."""
+    """Return the class names for this field's values; () for image_id, whose numbers are no classes."""
     return () if label == IMAGE_ID else dataset.names
 
 
 def _tensors(batch: Any) -> dict[str, Any] | None:
-    """{name: tensor} of a batch in any form, a tuple's by their numbers; None: it is no batch."""
+    """Return {name: tensor} of a batch in any form, with numbers as names for a tuple; None: it is no batch."""
     if isinstance(batch, Mapping):
         return dict(batch)
     if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
@@ -139,12 +138,13 @@ def _tensors(batch: Any) -> dict[str, Any] | None:
 
 
 def _axes(shape: Sequence[int]) -> list[str]:
-    """The layouts that images of this shape may have."""
+    """Return the layouts that images of this shape may have."""
     return [name for name, axis in CHANNELS.items() if shape[axis] in (1, 3, 4)]
 
 
 def _is_nhwc(batch: Any, name: str, shape: Sequence[int], layout: str | None) -> bool:
-    """As the output declares it, or the caller; a shape decides only where it fits one layout alone."""
+    """Return whether images are NHWC: by the output or the caller, or by the shape if it fits only one layout. Raises
+    SettingsError."""
     fits = _axes(shape)
     info = getattr(batch, "info", None)
     key = int(name) if isinstance(batch, tuple) else name
@@ -153,7 +153,7 @@ def _is_nhwc(batch: Any, name: str, shape: Sequence[int], layout: str | None) ->
         layout = "nhwc" if declared else "nchw"
         if layout in fits:
             return declared
-        layout = None  # another tensor was put in its place
+        layout = None  # the tensor was replaced by another one
     if layout is not None and layout not in fits:
         raise SettingsError(f"layout={layout!r}: {name!r} has the shape {tuple(shape)}, whose axis "
                             f"{CHANNELS[layout]} must have 1, 3 or 4 channels")
@@ -193,13 +193,13 @@ def _image_field(dataset: Dataset, wished: str | None) -> str:
 
 
 def _label_field(dataset: Dataset, wished: str | None) -> str | None:
-    """The field written under each picture, as by the command."""
+    """Return the field whose value is written under each picture, as in the command. None: there is none."""
     return _field_of(dataset, _c.ROLE_LABEL, "integer", wished)
 
 
 def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
                 ids: Sequence[int]) -> Iterator[_Picture]:
-    """Whole images."""
+    """Return whole images with their labels."""
     name, label = _image_field(dataset, field), _label_field(dataset, label)
     names = _label_names(dataset, label)
     for i in ids:
@@ -207,7 +207,7 @@ def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
                        f"{i}" + (f" {_label_text(dataset.get(i, label), names)}" if label else ""))
 
 
-# ---- what follows an image --------------------------------------------------------------------------------
+# ---- outputs that follow an image -------------------------------------------------------------------------
 
 
 _MAKERS: dict[str, Callable[..., Output]] = {
@@ -219,8 +219,8 @@ _KINDS = {_c.OUTPUT_BOXES: "boxes", _c.OUTPUT_MASK: "mask", _c.OUTPUT_KEYPOINTS:
 
 
 def _following(dataset: Dataset, field: str) -> dict[str, str]:
-    """By what follows: the data set's first field of that kind that belongs to the image; "corners", the field that
-    says how many each polygon has; and "classes", that of the boxes' classes."""
+    """Return, by kind, the data set's first field that follows the image; under "corners" the field with the number of
+    corners of each polygon; under "classes" the field with the classes of the boxes."""
     schema = dataset.schema
     found = {kind: roles.find(schema, role, field) for kind, role in _ROLES.items()}
     for kind, role, of in (("corners", _c.ROLE_CORNERS, "polygons"), ("classes", _c.ROLE_BOX_CLASSES, "boxes")):
@@ -229,7 +229,7 @@ def _following(dataset: Dataset, field: str) -> dict[str, str]:
 
 
 def _names(following: Mapping[str, str], view: str) -> dict[str, str]:
-    """The names of _following_outputs, by kind."""
+    """Return the names of _following_outputs, by kind."""
     return {kind: "corners" if kind == "corners" else f"{view} {kind}" for kind in following}
 
 
@@ -240,7 +240,8 @@ def _check_boxes(dataset: Dataset, field: str, ops: Iterable[Op], has_boxes: boo
 
 
 def _following_outputs(following: Mapping[str, str], view: str) -> dict[str, Output]:
-    """By "view kind"; all polygons, whose numbers of corners are "corners"."""
+    """Return outputs of these fields, by "view kind". All polygons are read, with their numbers of corners in
+    "corners"."""
     made: dict[str, Output] = {
         f"{view} {kind}": make(following[kind], follows=view, **({"boxes": False} if kind == "polygons" else {}))
         for kind, make in _MAKERS.items() if kind in following}
@@ -252,7 +253,8 @@ def _following_outputs(following: Mapping[str, str], view: str) -> dict[str, Out
 
 
 def _draw_boxes(picture: Any, boxes: Sequence[Sequence[float]], classes: Sequence[int], names: Sequence[str]) -> None:
-    """Boxes in the colour of their class, and then its names, so that no box crosses one. Boxes without classes in red."""
+    """Draw boxes in the colour of their class, and then their names, so that no box crosses a name. Boxes without
+    classes are red."""
     pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
     if len(classes) != len(boxes):
         classes = ()
@@ -270,7 +272,7 @@ def _draw_boxes(picture: Any, boxes: Sequence[Sequence[float]], classes: Sequenc
 
 
 def _draw_shapes(picture: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Outlines of polygons in yellow; boxes; points in green, hidden ones in blue."""
+    """Draw outlines of polygons in yellow, boxes, and points in green, hidden ones in blue."""
     import numpy
     pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
     corners = as_numpy(shapes.get("polygons", numpy.zeros((0, 2))))
@@ -286,9 +288,9 @@ def _draw_shapes(picture: Any, shapes: Mapping[str, Any], names: Sequence[str]) 
 
 
 def _drawn_in(pixels: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The picture with what goes with it: classes of a mask as colours, except class 0 and the ignored one; shapes.
+    """Return the picture with its mask and shapes. Classes of a mask are colours, except class 0 and the ignored one.
 
-    names: of the classes of boxes.
+    names: class names of the boxes.
     """
     import numpy
     mask = shapes.get("mask")
@@ -304,11 +306,11 @@ def _drawn_in(pixels: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> A
     return as_numpy(picture)
 
 
-# ---- of loaders -------------------------------------------------------------------------------------------
+# ---- loaders ----------------------------------------------------------------------------------------------
 
 
 def _unnormalised(rows: Any, ops: Sequence[Op]) -> Any:
-    """uint8 of float32 [B, H, W, C] that these operations normalised."""
+    """Undo a Normalize of these operations: return uint8 for float32 [B, H, W, C]."""
     import numpy
     array = as_numpy(rows)
     for op in ops:
@@ -319,7 +321,7 @@ def _unnormalised(rows: Any, ops: Sequence[Op]) -> Any:
 
 @dataclasses.dataclass
 class _Plan:
-    """What a second loader reads. image, label: names of outputs. shapes: names of those that are drawn in, by kind."""
+    """The outputs of a second loader. image, label: their names. shapes: names of the outputs that are drawn, by kind."""
 
     outputs: dict[str, Output]
     image: str
@@ -342,7 +344,8 @@ def _of_rows(batch: Any, plan: _Plan) -> Iterator[_Picture]:
 
 def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, following: Mapping[str, Output],
           shapes: dict[str, str]) -> _Plan:
-    """The same image in a dtype and layout that can be shown, what follows it, and its label."""
+    """Return the plan for an image in a dtype and layout that can be shown, with the outputs that follow it, and its
+    label."""
     _check_boxes(dataset, shown.field, shown.ops, any(its.kind == _c.OUTPUT_BOXES for its in following.values()))
     dtype = _c.U8 if shown.dtype in (0, _c.U8) else _c.F32
     outputs = {name: dataclasses.replace(shown.of_one_size(), dtype=dtype, layout="nhwc"), **following}
@@ -354,7 +357,7 @@ def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, followi
 
 def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], seed: int,
             epoch: int) -> Iterator[_Picture]:
-    """These samples of an epoch, as a loader augments them."""
+    """Return these samples of an epoch, as a loader augments them."""
     with Dataset(path) as dataset:
         fields = _following(dataset, shown.field)
         plan = _plan(dataset, "image", shown, label, _following_outputs(fields, "image"), _names(fields, "image"))
@@ -371,15 +374,15 @@ def _member(output: Output, name: str) -> Any:
 
 
 def _in_pixels(output: Output) -> Output:
-    """The same with the form and coordinates that are drawn, and room for any batch."""
+    """Return a copy with the form and coordinates that are drawn, and with room for any batch."""
     drawn = {"box_format": _c.NAMES["box_format"]["xyxy"], "coordinates": _c.NAMES["coordinates"]["pixels"]}
     following = tuple((member, drawn.get(member, value), given) for member, value, given in output.following)
     return dataclasses.replace(output, following=following, bytes_per_batch=0)
 
 
 def _corners_output(dataset: Dataset, outputs: Mapping[str, Output], field: str, boxes: Sequence[str]) -> str | None:
-    """The loader's output that says how many corners each polygon has; "": the field has one polygon; None: there is no
-    such output."""
+    """Return the loader's output with the number of corners of each polygon; "": the field has one polygon; None: there
+    is no such output."""
     lengths = roles.find(dataset.schema, _c.ROLE_CORNERS, field)
     if lengths is None:
         return ""
@@ -391,7 +394,7 @@ def _corners_output(dataset: Dataset, outputs: Mapping[str, Output], field: str,
 
 
 def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[dict[str, Output], dict[str, str]]:
-    """The loader's outputs that follow its image; and the names of the first of each kind, which are drawn in."""
+    """Return the loader's outputs that follow its image, and the names of the first of each kind, which are drawn."""
     field, found = loader.outputs[image_name].field, {}
     for name, output in loader.outputs.items():
         if output.kind in _KINDS:
@@ -415,7 +418,7 @@ def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[di
 
 
 def _rows_and_mosaic(loader: Loader, name: str, n: int) -> dict[str, Any]:
-    """The arguments of a loader that reads n pictures; whole batches of the loader, where their rows make mosaics."""
+    """Return the arguments of a loader that reads n pictures. If rows make mosaics, it reads whole batches."""
     mosaic = loader._mix
     if not isinstance(mosaic, Mosaic) or mosaic.names(loader.outputs)["image"] != name:
         return {"batch_size": min(n, loader.n_samples)}
@@ -426,7 +429,7 @@ def _rows_and_mosaic(loader: Loader, name: str, n: int) -> dict[str, Any]:
 
 
 def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> Iterator[_Picture]:
-    """The next samples of this loader: a second one reads them, so that it does not move."""
+    """Return the next samples of a loader. A second loader reads them, so that the first does not move."""
     found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
     if not found or (field is not None and field not in found):
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
@@ -437,7 +440,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     if not n_left:
         epoch, position, n_left = epoch + 1, 0, len(loader)
     ranks, said = loader.ranks, loader.state_dict()
-    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes after
+    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out the others
     name = field or next(iter(found))
     with Dataset(loader.path) as dataset:
         plan = _plan(dataset, name, found[name], label, *_following_of(loader, dataset, name))
@@ -452,7 +455,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
 
 
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
-    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; what follows drawn in."""
+    """Return the whole image, then n draws: every view of epoch 0, of epoch 1, and so on, with the shapes that follow."""
     recipe: dict[str, list[Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
@@ -503,10 +506,10 @@ def _check_recipe(recipe: Any, ids: Any) -> None:
 
 
 def _check_arguments(source: Any, **given: Any) -> None:
-    """Refuse arguments that are of another type, or not for such a source."""
+    """Raise TypeError or SettingsError for arguments of a wrong type, or that do not apply to this source."""
     is_path, is_batch = isinstance(source, _PATH), not isinstance(source, (*_PATH, Dataset, Loader))
     for name in ("field", "label"):
-        may_count = is_batch and name == "field" and is_whole(given[name])  # of a tuple
+        may_count = is_batch and name == "field" and is_whole(given[name])  # a tuple's output has a number
         if given[name] is not None and not isinstance(given[name], str) and not may_count:
             raise TypeError(f"{name}: value is {given[name]!r}; must be the name of a field")
     layout, ids, recipe = given["layout"], given["ids"], given["recipe"]
@@ -533,33 +536,40 @@ def _check_arguments(source: Any, **given: Any) -> None:
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
          label: str | None = None, ops: Sequence[Op] | None = None, seed: int = 0, epoch: int = 0,
          columns: int | None = None, layout: str | None = None, recipe: str | None = None) -> Any:
-    """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
+    """Draw a contact sheet, and return it as a PIL image. A notebook shows it; .save("sheet.png") keeps it.
 
-    source: a Loader: the samples after the batch that it handed out last, where a pass that was begun and
-        load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
-        they will be, Normalize undone. The loader does not move: a second one reads them. (A new `for` after
-        one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
-        its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
-        RandomResizedCrop(224), RandomFlip()). In both cases with the boxes, masks, keypoints and polygons
-        that follow the image, the first of each kind: a loader's outputs, or the data set's fields; boxes in the
-        colour of their class, with its name, where the data set's field `labels`, or the only one of whole
-        numbers that goes with the boxes, has it. Mosaics are
-        shown, but nothing else of mix=; of sizes= the first. A Dataset: whole images. A batch, be it dict, tuple or
-        dataclass: its images; floats are stretched to the range that they have.
-    n: pictures, at most. ids: these samples instead (a path or Dataset).
+    source: a Loader, a path, a Dataset or a batch; see below.
+    n: number of pictures, at most.
+    ids: these samples instead (a path or Dataset).
     field: image field, or output of a Loader or batch (of a tuple its number); None: the first, or the field `jpg` of a
         data set.
-    label: integer field written under each picture after the sample's id, by class name where the data set
-        has names; None: `cls`, `label`, `class` or `target`, or the only one whose name does not end in "id". Numbers of
-        image_id get no name.
-    columns: pictures in a row; None: about as many as rows.
-    layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
-        layout of the loader's output, or the only one that fits.
-    recipe: a name of penstock.recipes.names(), for a path: the whole image of one sample (ids=[7]; None: the
-        first), then n - 1 of its augmentations, as they follow from epoch to epoch, with its masks,
-        boxes, keypoints and polygons.
+    label: integer field whose value is written under each picture after the sample's id, as a class name if the data
+        set has names; None: `cls`, `label`, `class` or `target`, or the only one whose name does not end in "id". Numbers
+        of image_id get no name.
+    ops, seed, epoch: for a path: a loader's; ops=None: RandomResizedCrop(224), RandomFlip().
+    columns: pictures in a row; None: about as many as there are rows.
+    layout: "nhwc" or "nchw", for a batch that no loader of penstock made and whose shape fits both; None: the layout of
+        the loader's output, or the only one that fits.
+    recipe: a name of penstock.recipes.names(), for a path: the whole image of one sample (ids=[7]; None: the first),
+        then n - 1 of its augmentations, as they follow from epoch to epoch, with its masks, boxes, keypoints and
+        polygons.
 
-    Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
+    A Loader: the samples after the batch that it handed out last; at the end of an epoch, those of the next. These are the
+    samples with which a pass goes on, and load_state_dict(state_dict()) too. (A new `for` after one that was left early
+    begins the next epoch instead.) They are augmented as they will be, with Normalize undone. A second loader reads them,
+    so the first does not move.
+
+    A path of a data set: its first samples, as a loader augments them.
+
+    In both cases the first boxes, masks, keypoints and polygons that follow the image are drawn: a loader's outputs, or
+    the data set's fields. Boxes have the colour of their class, with its name, if the data set's field `labels` has it,
+    or the only field of whole numbers that belongs to the boxes. Mosaics are shown, but nothing else of mix=; of sizes=
+    the first.
+
+    A Dataset: whole images. A batch, be it dict, tuple or dataclass: its images; floats are stretched to the range that
+    they have.
+
+    Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, TypeError, and errors of reading.
     """
     needed("numpy", "a contact sheet")
     needed("PIL.Image", "a contact sheet", "pillow")

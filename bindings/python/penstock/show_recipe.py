@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock show DATA --recipe NAME` of the package: one sample, and 15 of its augmentations, as a picture."""
+"""`penstock show DATA --recipe NAME`, which only the package has: one sample, and 15 of its augmentations, as a
+picture."""
 from __future__ import annotations
 
 import argparse
@@ -17,12 +18,12 @@ from .sheet import show
 
 __all__ = ["main"]
 
-DEFAULT_OUTPUT = "penstock-show.png"  # as the command's
+DEFAULT_OUTPUT = "penstock-show.png"  # the command's default
 OTHER_FORMATS = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".pdf")
 
 
 def _one_id(text: str) -> int:
-    """Parse a sample's id: argparse names the option, and says what this raises."""
+    """Return a sample's id. argparse names the option in front of the error."""
     if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"value is {text!r}; must be the id of one sample, as 7: with --recipe one "
                                          "sample is shown")
@@ -35,7 +36,7 @@ def _refuse(message: str) -> int:
 
 
 def _given(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The arguments, and those that are none of its own."""
+    """Return the parsed arguments, and those that this command does not know."""
     parser = argparse.ArgumentParser("penstock show", description="Write a picture of one sample, and of 15 of its "
                                      "augmentations by a recipe, epoch after epoch.", allow_abbrev=False)
     parser.add_argument("data", metavar="DATA")
@@ -48,7 +49,7 @@ def _given(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _wrong(given: argparse.Namespace, others: Sequence[str]) -> str | None:
-    """What is wrong with the arguments."""
+    """Return the message about wrong arguments; None: they are right."""
     options = [other.partition("=")[0] for other in others if other.startswith("-")]
     if others:
         what = f"the option {options[0]}" if options else f"the argument {others[0]!r}"
@@ -72,8 +73,8 @@ def _write(sheet: Any, output: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw, and print where, unless the picture goes to standard output. Return the exit status: 2 for wrong usage, 1
-    for what cannot be read or written, 130 after Ctrl-C."""
+    """Draw the picture, and print its path unless it goes to standard output. Return the exit status: 2 for wrong
+    usage, 1 for a file that cannot be read or written, 130 after Ctrl-C."""
     given, others = _given(arguments)
     wrong = _wrong(given, others)
     if wrong is not None:

@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 Ops = Union[Iterable[Op], Callable[[Any], Iterable[Op]]]
 
-# Members of operations that are, or fix, a size of pixels.
+# members of operations that are, or fix, a size in pixels
 _SIZED = ("size", "target_size", "height")
 
 
@@ -28,8 +28,7 @@ def _is_sized(op: Op) -> bool:
 
 
 def _resized(op: Op, size: Any) -> Op:
-    """Return the operation with another size, of one number if it is a square. Its own check refuses values that are
-    none."""
+    """Return the operation with another size, of one number if it is a square. Its own check refuses wrong values."""
     if isinstance(getattr(op, "size", None), tuple) and isinstance(size, SupportsIndex):
         size = (size, size)
     if hasattr(op, "size"):
@@ -39,7 +38,7 @@ def _resized(op: Op, size: Any) -> Op:
 
 
 def _function_of(ops: Any) -> Callable[[Any], Iterable[Op]]:
-    """Return what makes the list for a size of one list: its one operation that has a size gets that one."""
+    """Return a function of a size, made of a list: the only operation with a size gets it. Raises SettingsError."""
     listed = operations("image.ops", ops)
     sized = [i for i, op in enumerate(listed) if _is_sized(op)]
     if len(sized) != 1 or hasattr(listed[sized[0]], "target_size"):
@@ -57,7 +56,7 @@ def _last_sized(ops: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def _refuse_equal(sizes: tuple[Any, ...], lists: tuple[tuple[Op, ...], ...]) -> None:
-    """Refuse lists that give the same size of images for two sizes."""
+    """Raise SettingsError if lists give the same size of images for two sizes."""
     for i, size in enumerate(sizes):
         for other, ops in zip(sizes[:i], lists[:i]):
             if repr(size) != repr(other) and _last_sized(ops) == _last_sized(lists[i]):
@@ -67,7 +66,8 @@ def _refuse_equal(sizes: tuple[Any, ...], lists: tuple[tuple[Op, ...], ...]) -> 
 
 
 def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...], ...]]:
-    """Return the sizes, and the list of operations of each. ops: a list, or a function of a size."""
+    """Return the sizes, and the list of operations of each. ops: a list, or a function of a size. Raises TypeError,
+    SettingsError."""
     if isinstance(sizes, (str, bytes, Mapping, Set)) or not isinstance(sizes, Iterable):
         raise TypeError(f"image.sizes: value is {sizes!r}; must be a list of sizes, ints or (height, width)")
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark: `penstock.spark.write(df, path)` packs a data frame in Spark's tasks, `penstock.spark.read(spark, path)` reads
-a data set as one. Spark is imported at the first call."""
+"""Spark: `penstock.spark.write(df, path)` packs a data frame in Spark's tasks, and `penstock.spark.read(spark, path)`
+reads a data set as one. Spark is imported at the first call."""
 from __future__ import annotations
 
 import functools
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "write"]
 
-BATCH_SIZE = 16 << 20  # bytes of records as they are stored, of a batch that a read task makes
+BATCH_SIZE = 16 << 20  # bytes of stored records in a batch of a read task
 _DONE = "task long, name string, n_samples long, n_palette_images long, host string"
-# Fields as Spark's types: unsigned numbers need wider ones.
+# Spark's types by the kind of a field. Unsigned numbers need wider types.
 _TYPES = {"uint8": "smallint", "int8": "tinyint", "uint16": "int", "int16": "smallint", "uint32": "bigint",
           "int32": "int", "int64": "bigint", "float16": "float", "float32": "float",
           "float64": "double", "utf8": "string", "bytes": "binary", "image": "binary"}
-# The other way.
+# kinds of fields by Spark's types
 _KINDS = {"boolean": "uint8", "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64",
           "float": "float32", "double": "float64", "string": "utf8", "binary": "bytes"}
 
@@ -34,7 +34,7 @@ _KINDS = {"boolean": "uint8", "tinyint": "int8", "smallint": "int16", "int": "in
 
 
 def _write_partition(batches: Iterator[Any], place: Place) -> Iterator[Any]:
-    """The body of a task, for mapInArrow: one row, what the task made."""
+    """Write one partition, as the body of a task for mapInArrow. Yields one row: the result of the task."""
     import dataclasses
 
     import pyarrow
@@ -46,7 +46,7 @@ def _write_partition(batches: Iterator[Any], place: Place) -> Iterator[Any]:
 
 
 def _field_of(name: str, kind: str) -> Field:
-    """The field of a column, from its type as Spark writes it. Raises SettingsError."""
+    """Return the field of a column, by its type as Spark writes it. Raises SettingsError."""
     from .packing.schema import Field
     depth, inner = 0, kind
     while inner.startswith("array<"):
@@ -70,19 +70,20 @@ def write(df: Any, path: str | os.PathLike[str], schema: Schema | None = None, *
     df: a pyspark.sql.DataFrame. Each of its partitions is a task. Samples are in the order of the partitions, and of
         the rows in each: df.orderBy(...) orders them.
     path: in a folder that all executors and this process see at the same path.
-    schema: {name: field}, see penstock.Field. None: made of the columns' types: binary -> bytes, string -> utf8,
-        boolean -> uint8, numbers, arrays of numbers -> arrays, arrays of string or binary -> lists. Give one for files
-        of images: {"image": "image", ...}. It names all columns of df.
-    overwrite: replace a data set that is there, by the last step.
-    The others: as penstock.pack and penstock.Writer take them.
+    schema: {name: field}, see penstock.Field. It names all columns of df. None: it follows from the columns' types:
+        binary -> bytes, string -> utf8, boolean -> uint8, numbers, arrays of numbers -> arrays, arrays of string or
+        binary -> lists. Give a schema for files of images: {"image": "image", ...}.
+    overwrite: replace an existing data set there, in the last step. The other arguments are those of penstock.pack and
+        penstock.Writer.
 
     Tasks make parts in a directory next to the data set; images are re-encoded there. This process commits one attempt
     at each task, and removes the rest. Tasks that fail, are retried, run speculatively or lose their executor leave
-    neither duplicates nor files. If this process is killed, the old data set is whole, and the next pack of it removes
-    what is left.
+    neither duplicates nor files. If this process is killed, an old data set stays whole, and the next pack to this path
+    removes the parts that are left.
 
-    Raises SettingsError (a type that no field has, no samples), DataSetExistsError, and what Spark raises of a task's
-    error: among its text is the task's, such as a path that is not shared. After an error nothing of the pack remains.
+    Raises SettingsError (no field has a column's type; there are no samples), DataSetExistsError, DataSetBusyError, and
+    Spark's exception for a task that failed. Its text has the task's error, such as a path that is not shared. After an
+    error nothing of the pack remains.
     """
     needed("pyspark.sql", "packing a data frame of Spark", "pyspark")
     needed("pyarrow", "packing a data frame of Spark", "pyarrow")
@@ -115,7 +116,7 @@ def _check_columns(found: Sequence[str], fields: Sequence[str] | Any) -> None:
 
 
 def _type_of(name: str, field: Field) -> str:
-    """A field as Spark's type. Raises SettingsError."""
+    """Return a field as Spark's type. Raises SettingsError."""
     if field.is_list and field.kind in ("utf8_list", "bytes_list"):
         return f"array<{_TYPES[field.kind[:-len('_list')]]}>"
     found = _TYPES.get(field.kind)
@@ -132,7 +133,7 @@ def _value(value: Any) -> Any:
 
 
 def _read_runs(batches: Iterator[Any], path: str, names: Sequence[str], n_rows: int, kinds: Any) -> Iterator[Any]:
-    """The body of a task, for mapInArrow: the records of runs, which are rows (start, stop)."""
+    """Read consecutive records, as the body of a task for mapInArrow. batches: rows (start, stop)."""
     import pyarrow
 
     from .dataset import Dataset
@@ -147,14 +148,18 @@ def _read_runs(batches: Iterator[Any], path: str, names: Sequence[str], n_rows: 
 @explained("penstock.spark.read", {})
 def read(spark: Any, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *,
          num_partitions: int | None = None) -> Any:
-    """The records of a data set as a Spark data frame, in their order.
+    """Return the records of a data set as a Spark data frame, in their order.
 
-    spark: a pyspark.sql.SparkSession. path: in a folder that all executors see at the same path. fields: read only
-    these. num_partitions: each has a run of the records. None: as many as spark.sparkContext.defaultParallelism.
+    spark: a pyspark.sql.SparkSession.
+    path: in a folder that all executors see at the same path.
+    fields: names of the fields to read; None: all.
+    num_partitions: number of partitions, each with consecutive records; None: spark.sparkContext.defaultParallelism.
 
-    Types: numbers, the next wider ones where they are unsigned; arrays of numbers -> arrays, nested where they have
-    several dimensions; text -> string, bytes -> binary, images -> binary, the bytes of their files. Raises
-    DataSetNotFoundError, SettingsError (masks, lists of images, uint64, bfloat16, images that are stored as pixels).
+    Types: numbers; unsigned ones become the next wider type. Arrays of numbers -> arrays, nested if they have several
+        dimensions; text -> string; bytes -> binary; images -> binary, the bytes of their files.
+
+    Raises DataSetNotFoundError, SettingsError (masks, lists of images, uint64, bfloat16, images that are stored as
+    pixels).
     """
     needed("pyspark.sql", "reading a data set with Spark", "pyspark")
     from pyspark.sql.pandas.types import to_arrow_schema

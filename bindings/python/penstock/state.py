@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader's state: a few numbers, as JSON can hold them, from which it resumes exactly.
+"""The state of a loader: a few numbers, as JSON can hold them, from which a loader resumes exactly.
 
     {"version": 1, "epoch": 3, "position": 51200, "seed": 0, "order": "full", "order_version": 1,
      "data_set": "ad30...", "n_samples": 1281167, "batch_size": 256, "global_batch_size": 2048, "world": 8}
 
-epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The
-order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
-have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
-over batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has
-"batch_schedule", its sizes as [step, rows], and "batch_schedule_of", the setting that has them, and these must agree.
-The state of a windowed order has its ways, block and window too, that of a subset its digest, "subset", that of a
-mixture its weights, segments and exhaustion, digests of its subsets, and as data_set a digest of all its data sets: these
-must be the same. Weights are the same if their shares are. With a budget the state has
-"budget", a digest of it and of what all samples cost, and position counts the samples of the batches before; batch_size is
-then the most rows of a batch.
+epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The order of
+samples follows from data set, seed, order and order_version, so the loader that loads the state must have the same
+ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes over
+batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has "batch_schedule",
+its sizes as [step, rows], and "batch_schedule_of", the setting that has them, and these must agree. The state of a
+windowed order has its ways, block and window too, that of a subset its digest, "subset", that of a mixture its weights,
+segments and exhaustion, digests of its subsets, and as data_set a digest of all its data sets: these must be the same.
+Weights are the same if their shares are. With a budget the state has "budget", a digest of it and of what all samples
+cost, and position counts the samples of the batches before; batch_size is then the most rows of a batch.
 """
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from .errors import SettingsError
 from .hints import near
 
 VERSION = 1
-# Members of all states of this version; which of them a state has follows from how its loader was opened.
+# These are the members of all states of this version. Which of them a state has follows from how its loader was opened.
 _MEMBERS = frozenset(("version", "epoch", "position", "seed", "order", "order_version", *interleave.NAMES, "data_set", "n_samples",
                       "batch_size", "global_batch_size", "world", "subset", "mixture", "budget", "batch_schedule",
                       "batch_schedule_of"))
@@ -39,10 +38,10 @@ def _number(state: Mapping[str, Any], name: str) -> int:
         raise SettingsError(f"state: value has no {name!r} ({_GIVE})")
     value = state[name]
     try:
-        number = -1 if isinstance(value, bool) else operator.index(value)  # of NumPy's and PyTorch's too
+        number = -1 if isinstance(value, bool) else operator.index(value)  # also numbers of NumPy and PyTorch
     except TypeError:
         number = -1
-    if not 0 <= number < 2**63:  # what is above wraps in the library
+    if not 0 <= number < 2**63:  # a larger number would wrap in the library
         raise SettingsError(f"state: {name} is {value!r}; must be a whole number, 0 or more and below 2^63 ({_GIVE})")
     return number
 
@@ -66,8 +65,8 @@ def _same_mixture(one: Any, other: Any) -> bool:
 
 
 def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
-    """Return (epoch, position) of a state for a loader whose own state is `own`. Raises SettingsError if the
-    state does not fit."""
+    """Return (epoch, position) of a state for a loader whose own state is `own`. Raises TypeError, and SettingsError if
+    the state does not fit."""
     if not isinstance(state, Mapping):
         raise TypeError(f"state: value is {state!r}; must be what state_dict() returned")
     version = _number(state, "version")

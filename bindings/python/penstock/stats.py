@@ -35,10 +35,17 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class StageStats:
-    """Times of one kind of thread since the loop first asked for a batch, summed over its threads, in nanoseconds;
-    0 until then. cpu_ns is CPU time, and core_wait_ns the time in which threads were ready to run and no core was
-    free, as Linux counts it; both are 0 of the consumer, whose threads are the program's. n_items counts since open:
-    reads of the reader, rows of the workers, batches of uploader and consumer."""
+    """Times of one kind of thread, in nanoseconds, summed over its threads. They count from the loop's first request
+    for a batch, and are 0 until then.
+
+    busy_ns: time at work.
+    starved_ns: time of waiting for the stage before.
+    blocked_ns: time of waiting until the stage after has room.
+    cpu_ns: CPU time; 0 for the consumer, whose threads are the program's.
+    core_wait_ns: time in which threads were ready to run and no core was free, as Linux counts it; 0 for the consumer.
+    n_items: number of items since open: reads of the reader, rows of the workers, batches of uploader and consumer.
+    n_threads: number of threads.
+    """
 
     busy_ns: int
     starved_ns: int
@@ -53,17 +60,44 @@ class StageStats:
 class Stats:
     """Counts since open, and times since the loop first asked for a batch, with the names of pstk_stats.
 
-    n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
-    (samples with a JPEG that is marked as damaged, or, of data read in place, with a damaged image that
-    damaged="accept" takes) and n_dropped_boxes (see penstock.boxes) count delivered batches; a batch delivered twice
-    counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
-    after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since
-    the loop first asked for a batch; n_rows_ahead: rows that the workers had made by then.
-    n_reads counts reads; n_cached_reads, of them, those of workers, who read what the page cache holds; n_evicted_reads,
-    of these, those whose bytes were gone when the worker came.
-    bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
-    open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
-    IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
+    reader: kind of reader in use: "io_uring" or "threads".
+    direct: whether reads use O_DIRECT.
+    registered: whether I/O buffers are registered.
+    fallbacks: features that this machine refused, at open or later, for example no_io_uring (threads read) and
+        no_single_issuer (the kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of
+        6.1).
+    n_threads: number of workers.
+    n_slots, n_nodes: number of slots, and of NUMA nodes in use.
+    queue_depth: reads in flight of each reader.
+    rows_per_job: rows that a worker takes at once.
+    kernels: kernels in use.
+    bottleneck: the stage that limits the loader, a key of stats.ADVICE.
+    n_samples, n_batches: delivered samples and batches. A batch that is delivered twice counts twice, also below.
+    bytes_delivered: bytes read for delivered batches, without index pages.
+    n_replacements: delivered rows whose bad sample was replaced.
+    n_palette_images: delivered rows with a PNG image that has a palette.
+    n_damaged_images: delivered rows with a JPEG that is marked as damaged; for data read in place, with a damaged image
+        that damaged="accept" takes.
+    n_dropped_boxes: dropped boxes of delivered rows, see penstock.boxes.
+    bytes_read, n_reads: bytes and reads of the storage, also for read-ahead and index pages.
+    n_cached_reads: of n_reads, those of workers, who read what the page cache holds.
+    n_evicted_reads: of n_cached_reads, those whose bytes were gone when the worker came.
+    n_index_hits, n_index_misses: look-ups of index pages in the cache.
+    n_slow_reads: rows whose read-ahead failed, so that they were read again, one by one.
+    slot_memory, io_memory, index_memory: bytes of slots, of I/O buffers, and of index caches.
+    scratch_memory: bytes of address space of all workers; images touch only what they need.
+    stage_reader, stage_workers, stage_uploader, stage_consumer: a StageStats for each kind of thread. All of the
+        uploader are 0 on the host.
+    n_device_slots, page_locked, device_memory: slots of a device, whether copies run straight from the host's slots,
+        and bytes on the device; 0 on the host.
+    copy_ns, copy_bytes: time and bytes of copies to the device; with Device.measure, else 0.
+    stream_used_ns, stream_starved_ns: time in which streams used batches, and waited for them; with Device.measure,
+        else 0.
+    n_lone_rows, block_memory: for a windowed order: rows that were read by themselves, after open and seek, and bytes
+        of its blocks.
+    cpu_ns: CPU time of the whole process since the loop first asked for a batch.
+    n_rows_ahead: rows that the workers had made by then.
+    data_sets: for a mixture: a penstock.DataSetStats for each data set.
     """
 
     reader: str
@@ -114,7 +148,7 @@ class Stats:
 
     @property
     def advice(self) -> str:
-        """A sentence: what `bottleneck` means, with the share of time that it rests on, and what to change."""
+        """A sentence: what `bottleneck` means, with the share of time that shows it, and what to change."""
         return advised(self.bottleneck, self)
 
     @property
@@ -131,14 +165,15 @@ class Stats:
         return values
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the share of its time that each stage was busy, starved (waiting for the stage before) and blocked (waiting
-        until the one after has room). axes: of matplotlib, to draw into; None: those of a new figure. Returns the figure,
-        which a notebook shows; .savefig(path) writes it. MissingPackageError: matplotlib is not installed."""
+        """Draw the shares of time in which each stage was busy, starved (it waited for the stage before) and blocked
+        (it waited until the stage after had room). Returns the figure, which a notebook shows; .savefig(path) writes
+        it. axes: axes of matplotlib; None: those of a new figure. Raises MissingPackageError if matplotlib is not
+        installed."""
         from . import plot
         return plot.of_stages(self._stages(), f"limit: {self.bottleneck}", axes)
 
     def _stages(self) -> dict[str, StageStats]:
-        """The stages that there are, by their names."""
+        """Return the stages of this loader, by their names."""
         all_of_them = {"reader": self.stage_reader, "workers": self.stage_workers, "uploader": self.stage_uploader,
                        "consumer": self.stage_consumer}
         return {name: stage for name, stage in all_of_them.items() if name != "uploader" or self.n_device_slots}
@@ -172,7 +207,8 @@ class Stats:
 
 
 def advised(limit: str, of: Any) -> str:
-    """The advice on a limit, a key of ADVICE, after the share that it rests on. of: Stats, or a Monitor's Interval."""
+    """Return the advice on a limit, a key of ADVICE, after the share of time that shows it. of: Stats, or a Monitor's
+    Interval."""
     workers, reader, uploader, consumer = of.stage_workers, of.stage_reader, of.stage_uploader, of.stage_consumer
     timed = of.stream_used_ns + of.stream_starved_ns
     shown = {"storage": f"the reader waits for storage {_percent(reader.starved_ns, reader)} of the time",
@@ -182,7 +218,7 @@ def advised(limit: str, of: Any) -> str:
              "reader": f"the reader is busy {_percent(reader.busy_ns, reader)} of the time",
              "cores": f"the reader is ready to run but has no core {_percent(reader.core_wait_ns, reader)} of the time",
              "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
-    if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # on a device it asks long before it uses one
+    if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # it asks long before a device uses a batch
         shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed
                              else f"the uploader waits for room {_percent(uploader.blocked_ns, uploader)} of the time")
     return f"{shown[limit]}; {ADVICE[limit]}" if limit in shown else ADVICE[limit]

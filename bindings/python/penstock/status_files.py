@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where loaders have their status files, the files by which `penstock top` asks what they are doing.
+"""The status files of loaders, by which `penstock top` asks what they are doing.
 
-The folder is penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that; the command has the same rule, in
+Their folder is penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID if that is not set. The command has the same rule, in
 src/cli/command/status_files.c.
 """
 from __future__ import annotations
@@ -24,13 +24,13 @@ _numbers = itertools.count()
 
 
 def folder() -> str:
-    """The folder, whether it exists or not."""
+    """Return the path of the folder, which need not exist."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     return os.path.join(runtime, "penstock") if runtime.startswith("/") else f"/tmp/penstock-{os.geteuid()}"
 
 
 def _usable(path: str) -> bool:
-    """Make the folder; False: there can be none, or others may write to it."""
+    """Make the folder, and return whether it can be used. False: it cannot be made, or others may write to it."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -46,7 +46,7 @@ def _usable(path: str) -> bool:
 
 
 def path_of(given: Any) -> bytes | None:
-    """Observe.monitor_path as the library takes it. None: a new path in the folder; False: none."""
+    """Return Observe.monitor_path for the library. None: a new path in the folder; False: no file."""
     if given is False:
         return None
     if given is None:

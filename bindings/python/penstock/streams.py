@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further streams of a device that use a batch, in addition to the one that took it.
+"""Let further streams of a device use a batch, in addition to the stream that took it.
 
     for batch in loader:
         with torch.cuda.stream(side):
             penstock.record_stream(batch, side)
             statistics(batch["image"])
 
-PyTorch's own Tensor.record_stream has no effect on a view of a loader's memory, which PyTorch's allocator
-does not own.
+PyTorch's own Tensor.record_stream has no effect on a view of a loader's memory, which PyTorch's allocator does not own.
 """
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _LEGACY, _PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
 
 
 def handle(stream: Any) -> int:
-    """Return the cudaStream_t of a PyTorch or CuPy stream, or of an int that is one."""
+    """Return the cudaStream_t of a PyTorch or CuPy stream, or of an int that is one. Raises TypeError."""
     found = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if isinstance(found, bool) or not isinstance(found, int):
         raise TypeError(f"stream: value is {stream!r}; must be a PyTorch or CuPy stream, a cudaStream_t as an int, "
@@ -41,8 +40,8 @@ def numbered(stream: int | None) -> int:
 
 
 def use(share: c_void_p, stream: int) -> None:
-    """Let a stream use a share's batch. The stream waits for the batch now. The loader overwrites the slot
-    after the work that the stream holds when the last reference goes."""
+    """Let a stream use a share's batch. The stream waits for the batch now. When the last reference goes, the loader
+    waits for the stream's work before it overwrites the slot."""
     error = errors.new()
     errors.check(_c.lib.pstk_share_use(share, stream, byref(error)), error)
 
@@ -56,17 +55,17 @@ def current_of_threads(framework: str) -> Any:
         return none
     import torch
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
-        return none  # earlier versions do not promise its arguments
+        return none  # before 2.4 its arguments were not fixed
     path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so")
-    try:  # PyTorch has loaded it; RTLD_NOLOAD loads nothing new
+    try:  # PyTorch has loaded it; RTLD_NOLOAD loads no new file
         library = ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_NOW)
         return _c.CurrentStreamFn(("aoti_torch_get_current_cuda_stream", library))
-    except (OSError, AttributeError):  # a build without CUDA
+    except (OSError, AttributeError):  # raised for a build without CUDA
         return none
 
 
 def current(framework: str, index: int) -> Callable[[], int | None] | None:
-    """What names the stream that the framework works on; None: the framework does not say."""
+    """Return a function that returns the framework's current stream; None: the framework does not report it."""
     if framework == "torch":
         import torch
         current = torch.cuda.current_stream
@@ -78,10 +77,10 @@ def current(framework: str, index: int) -> Callable[[], int | None] | None:
 
 
 class Leases:
-    """The newest lease of each slot of a loader: finds the share of a tensor on a device by its address.
+    """The newest lease of each slot of a loader. It finds the share of a tensor on a device by the tensor's address.
 
-    A live tensor holds its slot, so the newest lease of that slot is the tensor's, and its share is alive.
-    This is true while the loader is open: as long as it is, nobody else gets the memory of its slots.
+    A live tensor holds its slot, so the newest lease of that slot is the tensor's, and its share is alive. This is true
+    while the loader is open, because until then its slots' memory belongs to no other owner.
     """
 
     def __init__(self) -> None:
@@ -99,17 +98,17 @@ class Leases:
         return None
 
 
-# Leases of the open loaders on devices, by their id. Any thread adds or removes an entry in one step.
+# Leases of the open loaders on devices, by their id. Each entry is added or removed in one step, by any thread.
 _open: dict[int, Leases] = {}
 
 
 def begin(leases: Leases) -> None:
-    """Begin to find tensors of this loader."""
+    """Begin to find the tensors of a loader."""
     _open[id(leases)] = leases
 
 
 def end(leases: Leases) -> None:
-    """Stop finding them. Call it before the slots are freed."""
+    """Stop finding the tensors of a loader. Call it before the slots are freed."""
     _open.pop(id(leases), None)
 
 
@@ -118,26 +117,27 @@ def _share_at(address: int) -> c_void_p | None:
 
 
 def record_stream(what: Any, stream: Any) -> None:
-    """Let a further stream use tensors. The loader overwrites their memory only after the work that the stream
-    holds when the last tensor of their batch goes.
+    """Let a further stream use tensors. When the last tensor of their batch goes, the loader waits for the work that
+    the stream then has, before it overwrites the memory.
 
-    As with PyTorch's Tensor.record_stream, you may call it before you give the stream its work. The stream
-    waits for the batch, and must live as long as the tensors.
+    As with PyTorch's Tensor.record_stream, you may call it before you give the stream its work. The stream waits for
+    the batch, and must live as long as the tensors.
 
-    what: a tensor or a penstock.Ragged of a loader, also a view of one; a batch of any form; or a dict, list,
-    tuple or dataclass of these. For tensors in PyTorch's memory it calls PyTorch's record_stream. For tensors
-    on the host it does nothing. stream: a PyTorch or CuPy stream, or a cudaStream_t as an int.
+    what: a tensor or a penstock.Ragged of a loader, also a view of one; a batch of any form; or a dict, list, tuple or
+        dataclass of these. For tensors in PyTorch's memory it calls PyTorch's record_stream. For tensors on the host it
+        does nothing.
+    stream: a PyTorch or CuPy stream, or a cudaStream_t as an int.
 
-    A batch takes up to 64 such streams. If you have more, let one of those wait for the work of the others
-    (PyTorch: recorded.wait_stream(other)) while you hold the batch; the 65th raises SettingsError.
+    A batch takes up to 64 such streams. If you have more, let one of those wait for the work of the others (PyTorch:
+    recorded.wait_stream(other)) while you hold the batch; the 65th raises SettingsError.
 
-    Raises TypeError for other values, and UnsupportedError for a tensor on a device that neither an open loader
-    nor PyTorch owns.
+    Raises TypeError for other values, and UnsupportedError for a tensor on a device that neither an open loader nor
+    PyTorch owns.
     """
     if hasattr(what, "is_cuda"):
         if what.is_cuda:
             _record_torch(what, stream)
-    elif hasattr(what, "record_stream"):  # ours
+    elif hasattr(what, "record_stream"):  # a batch, Ragged or Tensor of penstock
         what.record_stream(stream)
     elif isinstance(what, (Mapping, list, tuple)) or dataclasses.is_dataclass(what):
         for part in _parts(what):
@@ -149,7 +149,7 @@ def record_stream(what: Any, stream: Any) -> None:
 
 
 def _parts(what: Any) -> Iterator[Any]:
-    """Yield the members that are tensors, or hold some."""
+    """Yield the members that are tensors, or that hold some."""
     members: Iterable[Any] = what.values() if isinstance(what, Mapping) else what \
         if isinstance(what, (list, tuple)) else (getattr(what, f.name) for f in dataclasses.fields(what))
     return (m for m in members if hasattr(m, "shape") or hasattr(m, "record_stream")

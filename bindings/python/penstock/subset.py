@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which samples of a data set a loader has: training and validation from one data set, folds, lists, conditions.
+"""Subsets choose the samples of a data set that a loader has: training and validation from one data set, folds, lists,
+conditions.
 
     train = penstock.Loader("data", subset=penstock.Fraction(0, 0.8, seed=1), batch_size=256)
     valid = penstock.Loader("data", subset=penstock.Fraction(0.8, 1, seed=1), batch_size=256, shuffle=False,
@@ -7,10 +8,10 @@
 
     few = penstock.Loader("data", subset=[penstock.Fraction(0, 0.8, seed=1), penstock.Where("cls", in_=[3, 7])], ...)
 
-Steps in a list apply in their order, each to what the one before it left: Range counts what is left, Fraction and Fold
-divide it, Ids and Where keep those of it that they name. The ids of batches stay those of the data set. All processes
-of a run, and a run that goes on, must give the same subset; it does not depend on the number of processes, and the
-loader's seed has no part in it.
+Steps in a list apply in their order, each to the samples that the step before it left. Range counts in these samples,
+Fraction and Fold divide them, Ids and Where keep those that they name. The ids of batches stay those of the data set.
+All processes of a run, and a run that is resumed, must give the same subset. It depends neither on the number of
+processes nor on the loader's seed.
 
 Range, Fraction and Fold take no memory. Ids and Where keep 4 bytes for each sample that they leave (8 in data sets of
 2**32 samples or more), and while the loader opens, a bit for each sample of the data set. Where reads the column once.
@@ -37,17 +38,17 @@ from .sealed import Sealed
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
 
-LINE_MAX = 4096  # bytes of a line of ids
+LINE_MAX = 4096  # bytes of a line of ids, at most
 
 
 class Step(Sealed):
-    """A step of a subset. Two are equal if they say the same."""
+    """The base of the steps of a subset. Two steps with the same arguments are equal."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self._said = arguments, {name: value for name, value in keywords.items() if value is not None}
 
     def to_c(self) -> list[_c.Subset]:
-        """Return the step as the library takes it; several if it says several things."""
+        """Return the step as structs for the library: one, or several if it has several conditions."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -62,7 +63,7 @@ class Step(Sealed):
         return hash(repr(self))
 
 
-Subset = Union[Step, Sequence[Any]]  # of steps, and of lists of them
+Subset = Union[Step, Sequence[Any]]  # a step, or a list of steps and of such lists
 
 
 def _step(kind: int, **members: Any) -> _c.Subset:
@@ -70,9 +71,10 @@ def _step(kind: int, **members: Any) -> _c.Subset:
 
 
 class Range(Step):
-    """The samples first .. last - 1 of those that there are, as slices have it. Reads stay together.
+    """The samples first .. last - 1, counted in those that the steps before left. Reads stay together.
 
-    Raises SettingsError when the loader opens: last is larger than the number of samples.
+    Raises TypeError, and SettingsError if the range is empty; when the loader opens, also if last is larger than the
+    number of samples.
     """
 
     def __init__(self, first: int, last: int) -> None:
@@ -86,7 +88,7 @@ class Range(Step):
 
 
 def _part(name: str, value: Any) -> int:
-    """A fraction in billionths, rounded to the nearest."""
+    """Return a fraction in billionths, rounded to the nearest. Raises TypeError, SettingsError."""
     try:
         number = Ratio(value)
     except (TypeError, ValueError, OverflowError):
@@ -97,15 +99,15 @@ def _part(name: str, value: Any) -> int:
 
 
 class Fraction(Step):
-    """A part of the samples, drawn at random by a seed, the same on every machine: from the fraction `start` to the
-    fraction `stop` of a permutation of them.
+    """A random part of the samples: from the fraction `start` to the fraction `stop` of a permutation. It depends only
+    on the seed, and is the same on every machine.
 
-    Fractions of one seed whose bounds meet have no sample in common, and together have all, for every number n of
-    samples. A bound is rounded to a billionth and then is the place floor(n * bound), exactly: 0.7 of 10 is 7. Another
-    seed draws another permutation; the default is 0.
+    Fractions of one seed have no sample in common if one begins where the other ends; fractions that cover 0 to 1 have
+    all samples, for every number n of them. A bound is rounded to a billionth, and then is the position floor(n *
+    bound), exactly: 0.7 of 10 is 7. Another seed draws another permutation; the default is 0.
 
-    The samples lie scattered in the data set, so they are read one by one. Range of a data set that was packed in random
-    order reads large pieces.
+    The samples lie scattered in the data set, so they are read one by one. For large reads pack the data set in random
+    order, and give a Range.
 
     Raises TypeError, SettingsError (bounds outside of 0 to 1, or start not below stop; no sample is left).
     """
@@ -124,11 +126,15 @@ class Fraction(Step):
 @explains({"stratify": "folds are drawn without regard to classes; give penstock.Ids(ids) the places that "
            "sklearn.model_selection.StratifiedKFold has"})
 class Fold(Step):
-    """Part k, from 0, of `of` equal parts of the samples, drawn at random by a seed: to validate with. rest=True: all
-    parts except k: to train with.
+    """Part k of `of` equal parts of the samples, which a seed draws: for validation. With rest=True it is all parts
+    except k: for training.
 
-    Parts of one seed have no sample in common, and their sizes differ by at most 1. Fold(0, 5, seed=1) is
-    Fraction(0, 0.2, seed=1).
+    Parts of one seed have no sample in common, and their sizes differ by at most 1. Fold(0, 5, seed=1) is Fraction(0,
+    0.2, seed=1).
+
+    k: number of the part, from 0.
+    of: number of parts, at least 2.
+    seed: another seed draws other parts; the default is 0.
 
     Raises TypeError, SettingsError (k is not below `of`; no sample is left).
     """
@@ -149,7 +155,7 @@ def _of_text(file: BinaryIO, path: str) -> array[int]:
         if not line.strip():
             continue
         try:
-            if len(line) == LINE_MAX and line[-1:] != b"\n":  # a part of one
+            if len(line) == LINE_MAX and line[-1:] != b"\n":  # only the beginning of a line
                 raise ValueError
             ids.append(int(line))
         except (ValueError, OverflowError):
@@ -159,7 +165,8 @@ def _of_text(file: BinaryIO, path: str) -> array[int]:
 
 
 def _of_npy(file: BinaryIO, path: str) -> array[int]:
-    """A .npy file with an array of one dimension, of whole numbers; NumPy is not needed."""
+    """Return the ids of a .npy file: an array of one dimension, of whole numbers. NumPy is not needed. Raises
+    TypeError, SettingsError."""
     start = file.read(10)
     wide = start[6:7] != b"\x01"
     length = int.from_bytes(start[8:10] + (file.read(2) if wide else b""), "little")
@@ -178,7 +185,7 @@ def _of_npy(file: BinaryIO, path: str) -> array[int]:
     n_bytes = os.fstat(file.fileno()).st_size - file.seek(0, os.SEEK_CUR)
     if n_bytes >= shape[0] * values.itemsize:
         found = file.read(shape[0] * values.itemsize)
-        values.frombytes(found[: len(found) // values.itemsize * values.itemsize])  # it may have been cut since
+        values.frombytes(found[: len(found) // values.itemsize * values.itemsize])  # the file may have been cut since its size was read
     if len(values) != shape[0]:
         raise SettingsError(f"Ids: {path} has fewer than its {shape[0]} values; must be whole")
     if sys.byteorder != "little":
@@ -202,7 +209,7 @@ def _of_numbers(values: Iterable[Any]) -> array[int]:
 
 
 def _of_array(values: Any) -> array[int]:
-    """A NumPy array, at once."""
+    """Return the ids of a NumPy array, all at once. Raises TypeError, SettingsError."""
     unmasked("Ids", values)
     ids = array("Q")
     if values.ndim != 1 or values.dtype.kind not in "iu":
@@ -216,12 +223,13 @@ def _of_array(values: Any) -> array[int]:
 
 
 class Ids(Step):
-    """The listed samples, in the order of the list; after other steps those of them that are left.
+    """The listed samples, in the order of the list. After other steps, only those of them that are left.
 
-    ids: sample ids, each once: a list, a NumPy array or a tensor of one dimension, or the path of a .npy file or of a
-    text file with an id on each line. To have samples several times, give weights, or pack them.
+    ids: sample ids, each once: a list, a NumPy array or a tensor of one dimension; or the path of a .npy file, or of a
+        text file with an id on each line. To get samples several times, give weights=, or pack them several times.
 
-    Raises TypeError, SettingsError: an id that the data set does not have, or twice the same one, when the loader opens.
+    Raises TypeError, SettingsError. When the loader opens, SettingsError also for an id that the data set does not
+    have, or that comes twice.
     """
 
     def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
@@ -256,7 +264,7 @@ class Ids(Step):
 
 
 class _Many:
-    """How a list of many ids looks."""
+    """The repr of a long list."""
 
     def __init__(self, n: int, what: str = "ids") -> None:
         self._n, self._what = n, what
@@ -266,7 +274,8 @@ class _Many:
 
 
 def _values(name: str, given: Any) -> array[int]:
-    """Values to compare a column with; each fits 64 bits with a sign. False and True are 0 and 1, as columns have them."""
+    """Return the values to compare a column with, whole numbers that fit 64 bits with a sign. False and True are 0 and
+    1, as in columns. Raises TypeError, SettingsError."""
     listed = [given] if (is_bool(given) or hasattr(given, "__index__")) and not hasattr(given, "__len__") else given
     try:
         found = [integer(name, int(value) if is_bool(value) else value, -2**63, 2**63 - 1) for value in listed]
@@ -278,16 +287,17 @@ def _values(name: str, given: Any) -> array[int]:
 
 
 def _bound(name: str, value: Any, default: float) -> tuple[float, int]:
-    """The float next to a bound, and what it lacks of a whole number."""
+    """Return the float next to a bound, and the difference from that float if the bound is a whole number. Raises
+    TypeError, SettingsError."""
     if value is None:
         return default, 0
     try:
         nearest = number(name, value, -math.inf, math.inf)
         try:
             rest = operator.index(value) - int(nearest)
-        except (TypeError, OverflowError):  # not a whole number, as an array or a tensor of one float; infinity
+        except (TypeError, OverflowError):  # no whole number, such as an array of one float; or infinity
             rest = 0
-        return nearest, max(-1024, min(1024, rest))  # beyond 64 bits the sign is enough
+        return nearest, max(-1024, min(1024, rest))  # beyond 64 bits only the sign matters
     except TypeError:
         raise TypeError(f"{name}: value is {value!r}; must be a number") from None
     except ValueError:  # NaN, or a whole number above all floats
@@ -295,16 +305,18 @@ def _bound(name: str, value: Any, default: float) -> tuple[float, int]:
 
 
 class Where(Step):
-    """The samples whose value in a side column fits (Dataset.columns has their names).
+    """The samples whose value in a side column meets a condition. Several conditions must all be met.
 
-    in_: one of these values; not_in: none of these; for columns of whole numbers. at_least, below: at_least <= value <
-    below, for any column; whole numbers are compared exactly, of any size. Without below, inf fits; NaN never does.
-    Several are all required.
+    column: name of the column; Dataset.columns has the names.
+    in_: the value is one of these; for columns of whole numbers.
+    not_in: the value is none of these; for columns of whole numbers.
+    at_least, below: at_least <= value < below, for any column. Whole numbers are compared exactly, of any size. Without
+        below, inf is included; NaN never is.
 
-    The samples are found when the loader opens. Columns are no part of a data set's identity: if one was replaced, a run
-    goes on only if the same samples fit.
+    The samples are found when the loader opens. Columns are no part of a data set's identity: if one was replaced, a
+    run can only be resumed if the same samples are found.
 
-    Raises TypeError, SettingsError (no such column, no sample fits).
+    Raises TypeError, SettingsError (no such column, no sample is left).
     """
 
     def __init__(self, column: str, *, in_: Iterable[int] | None = None, not_in: Iterable[int] | None = None,
@@ -319,7 +331,7 @@ class Where(Step):
         self._bounds = None
         if at_least is not None or below is not None:
             least, most = _bound("Where.at_least", at_least, -math.inf), _bound("Where.below", below, math.inf)
-            if most == (math.inf, 0) and below is not None:  # inf itself is not below: all finite numbers are
+            if most == (math.inf, 0) and below is not None:  # inf is not below inf, but all finite numbers are
                 most = sys.float_info.max, 1
             if not (least < most or below is None):
                 raise SettingsError(f"Where: value is at_least={at_least!r}, below={below!r}, which no value fits; at_least "
@@ -340,14 +352,14 @@ class Where(Step):
 
 
 class Weights(Step):
-    """What draws samples with replacement: the last step, and no part of subset=."""
+    """The base of weights=, which draws samples with replacement. It is the last step, and not a part of subset=."""
 
 
 def _doubles(values: Any) -> array[float]:
-    """The numbers of a list, an array or a tensor of one dimension."""
+    """Return the numbers of a list, an array or a tensor of one dimension. Raises TypeError, SettingsError."""
     listed = unmasked("Weighted", values).tolist() if hasattr(values, "tolist") else values
     try:
-        if isinstance(values, Mapping):  # its keys are no weights
+        if isinstance(values, Mapping):  # the keys of a mapping are no weights
             raise TypeError
         return array("d", [float(value) for value in listed])
     except (TypeError, ValueError):
@@ -356,18 +368,19 @@ def _doubles(values: Any) -> array[float]:
 
 
 class Weighted(Weights):
-    """Draw samples at random with replacement, each as often as its weight says: weights=penstock.Weighted(...) of
-    penstock.Loader. A sample may come several times in an epoch, or not at all, and its augmentations differ each time.
+    """Draw samples at random with replacement, with probabilities in proportion to their weights:
+    weights=penstock.Weighted(...) of penstock.Loader. A sample may come several times in an epoch, or not at all, and
+    its augmentations differ each time.
 
     weights: the name of a side column, or a number for each sample of the data set, by id, also where subset= leaves
-    fewer. Samples of weight 0 never come.
+        fewer. Samples of weight 0 never come.
 
-    A draw takes constant time: it follows from the seed, the epoch and its position alone, so runs go on at any place
-    with any number of processes. Weights become whole numbers of up to 53 bits, so all machines draw the same. The
-    loader keeps 12 bytes for each sample.
+    A draw takes constant time. It depends only on the seed, the epoch and its position, so a run can be resumed at any
+    position with any number of processes. Weights become whole numbers of up to 53 bits, so all machines draw the same
+    samples. The loader keeps 12 bytes for each sample to draw from.
 
-    Raises TypeError, SettingsError when the loader opens: a weight is negative, infinite or NaN, or all are 0; as many
-    numbers as there are not samples; no such column.
+    Raises TypeError. When the loader opens, raises SettingsError if a weight is negative, infinite or NaN, or all are
+    0; if there are more or fewer numbers than samples; or if there is no such column.
     """
 
     def __init__(self, weights: str | Iterable[float]) -> None:
@@ -391,10 +404,10 @@ class Weighted(Weights):
 
 
 class Balanced(Weights):
-    """Draw samples with replacement so that each class comes equally often, and each sample of a class:
-    weights=penstock.Balanced("cls") of penstock.Loader. Otherwise as Weighted.
+    """Draw samples with replacement: each class comes equally often, and so does each sample of a class:
+    weights=penstock.Balanced("cls") of penstock.Loader. Everything else is as in Weighted.
 
-    column: the name of a side column of whole numbers. Classes count in what subset= leaves.
+    column: name of a side column of whole numbers, the classes. They count in the samples that subset= leaves.
     """
 
     def __init__(self, column: str) -> None:
@@ -408,7 +421,7 @@ class Balanced(Weights):
 
 
 def flat(subset: Any) -> list[Step]:
-    """The steps of a subset, checked."""
+    """Return the steps of a subset as a flat list. Raises TypeError, SettingsError."""
     if isinstance(subset, Weights):
         raise SettingsError(f"subset: value has {subset!r}, which selects no part of the samples; give weights={subset!r}")
     if isinstance(subset, Step):
@@ -423,7 +436,7 @@ def flat(subset: Any) -> list[Step]:
 
 
 class Members:
-    """The samples of a subset of one data set, found, and what draws from them."""
+    """The samples of a subset of one data set, which were found, and the weights to draw from them."""
 
     def __init__(self, path: str, steps: Sequence[Step], weights: Weights | None, n_draws: int,
                  foreign: Opening | None = None) -> None:
@@ -440,15 +453,15 @@ class Members:
             _c.lib.pstk_dataset_close(byref(dataset))
         digest = (c_uint64 * 2)()
         _c.lib.pstk_members_digest(self._pointer, digest)
-        self.n = int(_c.lib.pstk_members_n_draws(self._pointer))  # of an epoch
+        self.n = int(_c.lib.pstk_members_n_draws(self._pointer))  # samples or draws of an epoch
         self.digest = f"{digest[0]:016x}{digest[1]:016x}"
 
     def fill(self, settings: _c.Settings) -> None:
-        """Have the settings name these members, which must live until the loader is open."""
+        """Set these members in the settings. They must live until the loader is open."""
         settings.subset = pointer(self.step())
 
     def step(self) -> _c.Subset:
-        """These members as the only step of a subset; they must live as long as it is used."""
+        """Return these members as the only step of a subset. They must live as long as it is used."""
         return _step(_c.SUBSET_MEMBERS, members=self._pointer.value)
 
     def __repr__(self) -> str:
@@ -461,7 +474,8 @@ class Members:
 
 
 def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign: Opening | None = None) -> Members:
-    """Find the samples of a subset, and what draws from them."""
+    """Find the samples of a subset, and return them with their weights. Raises TypeError, SettingsError, and the errors
+    of opening a data set."""
     if weights is not None and not isinstance(weights, Weights):
         raise TypeError(f"weights: value is {kind_of(weights)}; must be penstock.Weighted or penstock.Balanced")
     n_draws = 0 if samples_per_epoch is None else integer("samples_per_epoch", samples_per_epoch, 1, 2**62)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet tables of images: rewritten once as JSON lines, in the folder for caches, which the library reads. The user's
-folders stay as they are.
+"""Rewrite Parquet tables of images once as JSON lines, which the library reads. The lines are in the folder for caches;
+the user's folders stay as they are.
 
-A table's folder there, named by its path, has KEY.jsonl, the rows, and KEY.fields, the types of their fields; KEY is of the
-table's size and time of change. A file is there in full or not at all, is never changed, and stays when the table changes:
-running jobs read it. `penstock cache --clear` removes it.
+A table has a folder there, whose name follows from the table's path. The folder has KEY.jsonl, the rows, and
+KEY.fields, the types of their fields. KEY follows from the size of the table and the time of its last change. A file
+appears only when it is complete, and never changes. It stays when the table changes, because running jobs read it.
+`penstock cache --clear` removes it.
 """
 from __future__ import annotations
 
@@ -27,16 +28,17 @@ from .progress import say
 
 __all__ = ["is_of_images", "rewritten"]
 
-VERSION = 2  # of what is written: others are written again
+VERSION = 2  # version of the files; those of other versions are written again
 BATCH = 4096  # rows in memory
-LOOK_SECONDS = 0.1  # between two looks of a process that waits for another
-PATIENCE_SECONDS = 60.0  # how long that may write nothing; less is a pause of a disk
-QUIET_SECONDS = 600.0  # a file that was written to since has a writer: perhaps on another node, whose locks are not seen here
-LEFT_SECONDS = 86400.0  # where files cannot be locked, what a writer that died left is removed then
+LOOK_SECONDS = 0.1  # seconds between two looks of a process that waits for another
+PATIENCE_SECONDS = 60.0  # longest time in which the other writes nothing; a pause of a disk is shorter
+QUIET_SECONDS = 600.0  # least time without writes after which a file may have no writer; locks of other nodes are not seen here
+LEFT_SECONDS = 86400.0  # the same where files cannot be locked
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 INTEGERS["bool"] = "uint8"
-# The first of them has the paths. This and _field_names do the same as src/format/table/columns.c: change both.
+# The first of these that is a column has the paths. Together with _field_names it must do the same as
+# src/format/table/columns.c: change both.
 PATHS = ("file_name", "path", "filename", "file", "image")
 MAX_NAME = 63  # bytes
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -46,19 +48,19 @@ LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _path_of(columns: Sequence[str]) -> str | None:
-    """The column of the images' paths."""
+    """Return the name of the column with the images' paths; None: there is none."""
     return next((key for key in PATHS if key in columns), None)
 
 
 def _field_names(columns: Sequence[str]) -> dict[str, str]:
-    """The field that the library makes of each column, except that of paths."""
+    """Return the field that the library makes of each column, except the column of paths."""
     names: dict[str, str] = {}
     path = _path_of(columns)
     for number, column in enumerate(columns, 1):
         if column == path:
             continue
         name = "".join(chr(byte) if byte in LETTERS else "_" for byte in column.encode()[:MAX_NAME]) or f"column{number}"
-        names[column] = name + "_" if name in ("image", "path") else name  # the library refuses a name of two
+        names[column] = name + "_" if name in ("image", "path") else name  # the library refuses two columns with the same name
     return names
 
 
@@ -67,7 +69,7 @@ def _value_type(column: Any) -> str:
 
 
 def _types(schema: Any, nested: set[str], with_nulls: set[str]) -> dict[str, str]:
-    """The types of fields that need not be guessed, or cannot be from the first rows."""
+    """Return the types of fields that need not be guessed, or that the first rows do not show."""
     found: dict[str, str] = {}
     names = _field_names(schema.names)
     for column in schema:
@@ -101,12 +103,13 @@ def _line(row: dict[str, Any], floats: Sequence[str], nested: set[str]) -> str:
             row[name] = "nan" if value is None else str(value)
     for name, value in row.items():
         if name in nested or isinstance(value, (list, tuple, dict)):
-            row[name] = json.dumps(value, ensure_ascii=False, default=_plain)  # with NaN and Infinity
+            row[name] = json.dumps(value, ensure_ascii=False, default=_plain)  # it may have NaN and Infinity
     return json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
 
 
 def _lines(file: Any, table: str, nested: set[str], with_nulls: set[str]) -> Iterator[str]:
-    """with_nulls: columns with nulls are added to it."""
+    """Yield the rows as lines of JSON. Columns with nulls are added to with_nulls. Raises CorruptRecordError,
+    UnsupportedError."""
     schema, number = file.schema_arrow, 0
     floats = [column.name for column in schema if _value_type(column) in FLOATS]
     path = _path_of(schema.names)
@@ -126,18 +129,18 @@ def _lines(file: Any, table: str, nested: set[str], with_nulls: set[str]) -> Ite
 
 
 def _motion(folder: str) -> list[tuple[str, int, int]]:
-    """What changes while a process writes in the folder."""
+    """Return values that change while a process writes in the folder: name, size and time of each file."""
     found = []
     for name in os.listdir(folder):
-        with contextlib.suppress(OSError):  # it got its name just now
+        with contextlib.suppress(OSError):  # the file was renamed meanwhile
             status = os.stat(os.path.join(folder, name))
             found.append((name, status.st_size, status.st_mtime_ns))
     return sorted(found)
 
 
 def _lock(lock: int, folder: str, table: str) -> None:
-    """Wait for the process that has the lock, as long as it writes; as src/store/index/lock.c does. Raises TimedOutError; OSError:
-    files cannot be locked there."""
+    """Wait for the lock of the folder, as long as its holder writes; src/store/index/lock.c does the same. Raises
+    TimedOutError, and OSError if files cannot be locked there."""
     idle, has_said, motion = 0.0, False, None
     while True:
         try:
@@ -159,8 +162,8 @@ def _lock(lock: int, folder: str, table: str) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: str, table: str) -> Iterator[None]:
-    """One process at a time; the kernel frees the lock of a process that dies. Where files cannot be locked, several may
-    write the same bytes."""
+    """Return a context manager that admits one process at a time. The kernel frees the lock of a process that dies.
+    Where files cannot be locked, several processes may write the same bytes."""
     lock = -1
     try:
         with contextlib.suppress(OSError):
@@ -181,7 +184,7 @@ def _alone(folder: str, table: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _whole(path: str) -> Iterator[Any]:
-    """A file that gets its name once it is written; with the mode that the umask leaves."""
+    """Return a context manager with a file that gets its name once it is complete, with the permissions of the umask."""
     with _temporary(os.path.dirname(path)) as out:
         try:
             yield out
@@ -195,19 +198,19 @@ def _whole(path: str) -> Iterator[Any]:
 
 
 def _temporary(folder: str) -> Any:
-    """A new file, locked while it is open: the kernel frees the lock of a process that dies."""
+    """Return a new file, which is locked while it is open. The kernel frees the lock of a process that dies."""
     while True:
         out = open(os.path.join(folder, f".writing-{secrets.token_hex(8)}"), "x", encoding="utf-8", newline="\n")
-        with contextlib.suppress(OSError):  # files cannot be locked there
+        with contextlib.suppress(OSError):  # raised where files cannot be locked
             fcntl.flock(out, fcntl.LOCK_EX)
         if os.path.exists(out.name):
             return out
-        out.close()  # _remove_left of another process was faster than the lock
+        out.close()  # another process removed it by _remove_left before it was locked
 
 
 def _is_left(file: Any) -> bool:
-    """Nobody writes the file: it is old, and can be locked, or is very old where files cannot be. A lock alone proves nothing:
-    some network file systems keep locks on their node."""
+    """Return whether no process writes the file. It must be old and lockable, or very old where files cannot be locked.
+    A lock alone proves nothing: some network file systems keep locks on their node."""
     quiet = time.time() - os.fstat(file.fileno()).st_mtime
     if quiet < QUIET_SECONDS:
         return False
@@ -221,7 +224,7 @@ def _is_left(file: Any) -> bool:
 
 
 def _remove_left(folder: str) -> None:
-    """Remove what writers that died left."""
+    """Remove the files of writers that died."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         with contextlib.suppress(OSError):
@@ -232,7 +235,7 @@ def _remove_left(folder: str) -> None:
 
 
 def _write(file: Any, table: str, before: os.stat_result, made: str) -> None:
-    """Write the rows, and before they get their name the types."""
+    """Write the rows and the types. The types get their name first."""
     import pyarrow
     schema = file.schema_arrow
     if len(set(schema.names)) != len(schema.names):
@@ -250,7 +253,7 @@ def _write(file: Any, table: str, before: os.stat_result, made: str) -> None:
 
 
 def _made_types(made: str) -> dict[str, str] | None:
-    """The types, if the table was rewritten; None: it was not, or not in full."""
+    """Return the types of a table that was rewritten; None: it was not, or not completely."""
     try:
         with open(made + ".fields", encoding="utf-8") as file:
             types = json.load(file)
@@ -261,7 +264,8 @@ def _made_types(made: str) -> dict[str, str] | None:
 
 
 def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
-    """Rewrite the table, unless another process has."""
+    """Rewrite the table, unless another process has done so, and return the types. Raises MissingPackageError,
+    CorruptRecordError, SettingsError, TimedOutError, UnsupportedError."""
     parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     folder = os.path.dirname(made)
     try:
@@ -277,7 +281,7 @@ def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
     except (ValueError, EOFError) as error:  # ArrowInvalid is a ValueError
         raise CorruptRecordError(f"{table} is not a Parquet file, or is damaged ({error})") from error
     except OSError as error:
-        if error.errno is None:  # pyarrow's own, of a damaged page
+        if error.errno is None:  # an error of pyarrow's, about a damaged page
             raise CorruptRecordError(f"{table} is not a Parquet file, or is damaged ({error})") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and error.filename != table:
             raise SettingsError(f"cache_path: {table} is to be kept as text in {folder}, which cannot be written to "
@@ -289,9 +293,10 @@ def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
 
 
 def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
-    """The JSON lines of a Parquet file, the folder of the table, and types of fields.
+    """Rewrite a Parquet table if that was not done before. Returns the path of its JSON lines, the folder of the table,
+    and the types of fields.
 
-    Raises MissingPackageError, CorruptRecordError, SettingsError, UnsupportedError.
+    Raises MissingPackageError, CorruptRecordError, SettingsError, TimedOutError, UnsupportedError.
     """
     table = os.path.abspath(table)
     if cache is None:
@@ -309,8 +314,8 @@ def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
 
 
 def is_of_images(table: str) -> bool:
-    """Return True if the Parquet file has a column of paths, and its first row names a file below the table's folder.
-    Then it lists images, as metadata.parquet does, unless it has columns of bytes. Raises MissingPackageError."""
+    """Return True if the Parquet file lists images, as metadata.parquet does: it has a column of paths, its first row
+    names a file below the table's folder, and it has no columns of bytes. Raises MissingPackageError."""
     parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     try:
         with parquet.ParquetFile(table) as file:
@@ -319,6 +324,6 @@ def is_of_images(table: str) -> bool:
                 return False
             first = next(iter(file.iter_batches(batch_size=1, columns=[path])), None)
     except (ValueError, EOFError, OSError):
-        return False  # the reader of the file reports it
+        return False  # the reader of the file reports the error
     name = first.column(0)[0].as_py() if first is not None and len(first) else None
     return isinstance(name, str) and os.path.isfile(os.path.join(os.path.dirname(os.path.abspath(table)), name))

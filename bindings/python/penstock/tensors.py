@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that look into a slot and own it: while one of them lives, its batch is leased.
+"""Tensors that are views of a slot and hold it: while one of them lives, its batch is leased.
 
-    Share     a reference to a leased batch (pstk_share), given up when the object goes
+    Share     a reference to a leased batch (pstk_share), released when the object goes
     Tensor    where one tensor of the batch lies, with a Share: speaks DLPack and NumPy's array interface
 
-NumPy arrays keep their Tensor, and with it the Share, as their base. What PyTorch and others take through
-DLPack has a reference of its own. References are given up by functions of the library, which the interpreter
-calls from a capsule, or PyTorch without any interpreter: on any thread, also at exit, and without a step of
-Python's in between, at which a signal's handler might raise.
+NumPy arrays keep their Tensor, and with it the Share, as their base. What PyTorch and others take through DLPack has a
+reference of its own. References are given up by functions of the library, which the interpreter calls from a capsule,
+or PyTorch without any interpreter: on any thread, also at exit, and without a step of Python's in between, at which a
+signal's handler might raise.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .dtypes import DTYPE_NAMES, DTYPES
 
 __all__ = ["Ragged", "Tensor"]
 
-# Calls that never wait keep the interpreter's lock: giving it up costs more, and where other threads run,
-# a whole switch interval.
+# These functions never wait, so they keep the interpreter's lock. To release it costs more, and if other threads run, a
+# whole switch interval.
 _quick = ctypes.PyDLL(_c.lib._name, handle=_c.lib._handle)
 
 
@@ -37,13 +37,13 @@ def _function(name: str) -> Any:
 
 
 def _object_function(name: str) -> Any:
-    """One whose void * is a new object of Python."""
+    """Return a function of the library whose void * result is a new Python object."""
     function = _function(name)
     function.restype = py_object
     return function
 
 
-next_quick = _function("pstk_next")  # only with no time to wait
+next_quick = _function("pstk_next")  # it is only called with a timeout of 0
 _share_batch = _function("pstk_share_batch")
 _capsule_share = _object_function("pstk_capsule_share")
 _capsule_tensor = _object_function("pstk_capsule_tensor")
@@ -64,15 +64,16 @@ _capsule_pointer = PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPoin
 
 
 class Share:
-    """A reference to a leased batch, given up when this object goes.
+    """A reference to a leased batch. It is released when this object goes.
 
-    stream: of a device: the one that the batch was leased on.
+    pointer: the library's reference, pstk_share.
+    stream: on a device: the stream on which the batch was leased.
     """
 
     __slots__ = ("_capsule", "pointer", "stream")
 
     def __init__(self, batch: Any, stream: int | None = None) -> None:
-        """Takes the lease `batch` (a pointer to _c.Batch) and nulls it."""
+        """Take the lease `batch`, a pointer to _c.Batch, and set it to NULL."""
         try:
             self._capsule = _capsule_share(byref(batch), stream, None)
         except RuntimeError:
@@ -81,24 +82,27 @@ class Share:
         self.stream = stream
 
     def batch(self) -> Any:
-        """The batch (a pointer to _c.Batch), while this object lives."""
+        """Return the batch, a pointer to _c.Batch, which is valid while this object lives."""
         return _share_batch(self.pointer)
 
 
 def _again(make: Callable[..., Any], *arguments: Any) -> Any:
-    """Call once more what has failed, for the library's own error."""
+    """Repeat a call that failed, and raise the library's error."""
     error = errors.new()
     try:
         return make(*arguments, byref(error))
-    except RuntimeError:  # or one of its kinds, of the interpreter's own
+    except RuntimeError:  # RuntimeError or a subclass may also be the interpreter's own
         if not error.code:
             raise
         raise errors.of(error) from None
 
 
 class Layout(NamedTuple):
-    """What all batches have in common of one tensor. shape and strides (elements) are as handed out; those
-    of ragged ones are in the batch. device: DLPack's (type, id)."""
+    """The facts about one tensor that all batches have in common.
+
+    shape, strides: in elements, as they are handed out; those of a ragged tensor are in the batch.
+    device: DLPack's (type, id).
+    """
 
     name: str
     dtype: int  # enum pstk_dtype
@@ -106,14 +110,15 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
     itemsize: int
     ragged: bool
-    contiguous: bool  # as in C; channels_last is not
+    contiguous: bool  # in C's order; channels_last is not
     device: tuple[int, int]
     list_kind: int = 0  # enum pstk_field_kind of a list field; else 0
 
     @property
     def is_copied(self) -> bool:
-        """Whether batches have copies, not views: of one number a row, on the host. They are small, and `labels.append(y)` is to
-        hold no slot. On a device a copy would belong to the stream that it was made on."""
+        """Whether batches have copies of the tensor, not views: if it has one number a row, and is on the host. Such
+        copies are small, and `labels.append(y)` should hold no slot. On a device a copy would belong to the stream on
+        which it was made."""
         return len(self.shape) == 1 and not self.ragged and self.device[0] == DL_CPU
 
 
@@ -122,7 +127,7 @@ _TYPESTRS = {_c.U8: "|u1", _c.I8: "|i1", _c.U16: "<u2", _c.I16: "<i2", _c.U32: "
 
 
 def _capsule_of(tensor: Tensor) -> Any:
-    """A capsule with a DLManagedTensor, which holds a reference of its own."""
+    """Return a capsule with a DLManagedTensor, which holds its own reference."""
     try:
         capsule = _capsule_tensor(tensor.share.pointer, tensor.index, None)
     except RuntimeError:
@@ -133,8 +138,8 @@ def _capsule_of(tensor: Tensor) -> Any:
 
 
 def _patch(pointer: int, tensor: Tensor) -> None:
-    """Where not the whole tensor is meant, or not in its own order, or its offsets."""
-    dl = _DLTensor.from_address(pointer)  # the first member
+    """Correct a DLManagedTensor for a part of a tensor, for another order of axes, or for offsets."""
+    dl = _DLTensor.from_address(pointer)  # the first member of a DLManagedTensor
     dl.data = tensor.address
     dl.n_dims = len(tensor.shape)
     for i, (n, stride) in enumerate(zip(tensor.shape, tensor.strides)):
@@ -145,11 +150,14 @@ def _patch(pointer: int, tensor: Tensor) -> None:
 
 
 class Tensor:
-    """Where one tensor of a batch lies, in memory of the host or of a device. It holds the batch.
+    """One tensor of a batch, in memory of the host or of a device. It holds the batch.
 
-    shape, strides: in elements. dtype: "uint8", "bfloat16", ... address: of the first element.
-    numpy.asarray, memoryview() (host), torch.from_dlpack, cupy.from_dlpack and the like take it without a
+    numpy.asarray, memoryview() (host), torch.from_dlpack, cupy.from_dlpack and similar functions take it without a
     copy, and hold the batch as well.
+
+    shape, strides: in elements.
+    dtype: "uint8", "bfloat16", ...
+    address: address of the first element.
     """
 
     __slots__ = ("address", "index", "is_offsets", "layout", "patched", "shape", "share", "strides")
@@ -160,7 +168,7 @@ class Tensor:
         self.patched, self.is_offsets = not layout.contiguous, False
 
     def cut(self, n: int) -> Tensor:
-        """The first n rows (of a ragged one: elements)."""
+        """Cut the tensor to its first n rows (a ragged one to elements), and return it."""
         if self.shape[0] != n:
             self.shape = (n, *self.shape[1:])
             self.patched = True
@@ -199,15 +207,16 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """A capsule. stream: the consumer's, as the protocol has it. It waits for the batch, and what is in
-        it when the last reference goes ends before the slot is overwritten. With -1 neither is done."""
+        """Return a DLPack capsule. stream: the consumer's stream, as the protocol defines it. It waits for the batch;
+        when the last reference goes, the loader waits for its work before it overwrites the slot. With -1 the library
+        does neither. Raises BufferError if a copy is asked for."""
         if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.device):
             raise BufferError("penstock.Tensor: it is a view of a slot and makes no copies; copy the result")
         if self.device[0] != DL_CPU and stream != -1:
             streams.use(self.share.pointer, streams.numbered(stream))
         return _capsule_of(self)
 
-    # -- NumPy's protocol, and that of CUDA libraries --
+    # -- NumPy's protocol, and the protocol of CUDA libraries --
 
     def _interface(self) -> dict[str, Any]:
         layout = self.layout
@@ -237,8 +246,9 @@ class Tensor:
     # -- without any other library --
 
     def memoryview(self) -> memoryview:
-        """The bytes of a tensor on the host, in memory order (of channels_last, NHWC), without a copy: of
-        format "B" whatever the dtype, cast() gives numbers. It and its slices hold the batch."""
+        """Return the bytes of a tensor on the host, in memory order (NHWC for channels_last), without a copy. The
+        format is "B" for every dtype; cast() gives numbers. The view and its slices hold the batch. Raises BufferError
+        for a tensor on a device."""
         if self.device[0] != DL_CPU:
             raise BufferError("penstock.Tensor: it is on a device; read() copies it to the host")
         buffer = _buffer(self.nbytes).from_address(self.address)
@@ -246,7 +256,7 @@ class Tensor:
         return memoryview(buffer).cast("B")
 
     def __getitem__(self, rows: slice) -> Tensor:
-        """Some rows that follow each other, a view."""
+        """Return consecutive rows, as a view. Raises TypeError for another index."""
         if not isinstance(rows, slice):
             raise TypeError("penstock.Tensor: an index must be [begin:end], which gives rows; for more "
                             "use numpy.asarray(t)")
@@ -260,24 +270,28 @@ class Tensor:
         return part
 
     def tolist(self) -> Any:
-        """Its numbers, in lists of lists; on the host, in C's order, not of bfloat16."""
+        """Return the numbers as lists of lists; a tensor on a device is copied first. Raises TypeError for bfloat16 and
+        channels_last."""
         form = DTYPES[self.dtype].format
         if not form or not self.layout.contiguous:
             raise TypeError("penstock.Tensor: make an array of it for that")
         whole = memoryview(self.read())
-        cast: Any = whole.cast  # to a format that is no literal
+        cast: Any = whole.cast  # the format is no literal
         return cast(form, self.shape).tolist() if self.nbytes else []
 
     def read(self, stream: int | None = None) -> bytes:
-        """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes after what is
-        in it; None is the stream that the batch was taken on."""
+        """Copy the tensor to the host, in memory order, and return its bytes. It waits for the copy.
+
+        stream: on a device: the copy comes after the work in this stream; None: the stream on which the batch was
+            leased.
+        """
         if self.device[0] == DL_CPU:
             return self.memoryview().tobytes()
         if self.is_offsets:
             raise BufferError("penstock.Tensor: device_offsets cannot be read; offsets has them on the host")
         stream = getattr(self.share, "stream", None) if stream is None else stream
         batch = self.share.batch()
-        begin = self.address - batch.contents.tensors[self.index].data  # the library reads from the first byte
+        begin = self.address - batch.contents.tensors[self.index].data  # the library reads from the first byte on
         size = begin + self.nbytes
         to, error = ctypes.create_string_buffer(max(1, size)), errors.new()
         errors.check(_c.lib.pstk_batch_read(batch, self.index, to, size, stream, byref(error)), error)
@@ -288,7 +302,7 @@ _buffers: dict[int, Any] = {}
 
 
 def _buffer(size: int) -> Any:
-    """A ctypes type of `size` bytes whose objects can have an owner."""
+    """Return a ctypes type of `size` bytes, whose objects can have an owner."""
     found = _buffers.get(size)
     if found is None:
         if len(_buffers) >= 64:  # ragged batches have any size, and each type takes a kilobyte
@@ -299,12 +313,13 @@ def _buffer(size: int) -> Any:
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Ragged:
-    """Rows of different lengths, end to end: row i is data[offsets[i]:offsets[i + 1]].
+    """Rows of different lengths, end to end: row i is data[offsets[i]:offsets[i + 1]]. len(), iteration and [i] work on
+    rows, which are views of data.
 
-    data: [items] of uint8, of a field of bytes, or [items, shape...] of an array whose first dimension is
-    variable. offsets: [B + 1] of int64, on the host. device_offsets: the same where data is.
-    len(), iteration and [i] are of rows, which are views of data. list_kind: enum pstk_field_kind of a list field,
-    whose rows are the bytes of lists; else 0.
+    data: [items] of uint8 for a field of bytes, or [items, shape...] for an array whose first dimension is variable.
+    offsets: [B + 1] of int64, on the host.
+    device_offsets: the same numbers, where data is.
+    list_kind: enum pstk_field_kind of a list field, whose rows are the bytes of lists; else 0.
     """
 
     data: Any
@@ -339,8 +354,8 @@ class Ragged:
         return f"<penstock.Ragged {counted_rows(self)}, {dtype} {list(getattr(self.data, 'shape', []))}>"
 
     def tolist(self) -> list[Any]:
-        """Copies of all rows: bytes where data is of uint8, else lists of numbers. Rows of a list field are lists:
-        of str, or of bytes, of files, too, or of arrays of pixels."""
+        """Return copies of all rows: bytes if data is of uint8, else lists of numbers. Rows of a list field are lists
+        of str, of bytes (also of files), or of arrays of pixels."""
         data = self.data
         if hasattr(data, "cpu"):
             data = data.cpu()
@@ -356,8 +371,8 @@ class Ragged:
         return [lists.read(self.list_kind, row) for row in rows] if self.list_kind else rows
 
     def to(self, *args: Any, **keywords: Any) -> Ragged:
-        """PyTorch's: data and device_offsets moved, by their to(...); offsets stays on the host. This one,
-        where both are as asked for already."""
+        """Move data and device_offsets by PyTorch's to(...); offsets stays on the host. Returns a new Ragged, or this
+        one if both stay."""
         data, device_offsets = (part.to(*args, **keywords) for part in (self.data, self.device_offsets))
         if data is self.data and device_offsets is self.device_offsets:
             return self
@@ -370,7 +385,7 @@ class Ragged:
 
 
 def counted_rows(ragged: Ragged) -> str:
-    """"4 rows"; "? rows" where other things are in place of the arrays, as tree_map may put them there."""
+    """Return "4 rows"; "? rows" if other values are in place of the arrays, as after tree_map."""
     shape = getattr(ragged.offsets, "shape", None)
     return f"{shape[0] - 1 if shape else '?'} rows"
 
@@ -380,14 +395,14 @@ def _numbers(offsets: Any) -> list[int]:
 
 
 def ranges(found: Iterable[Any]) -> Iterator[tuple[int, int]]:
-    """The addresses, [begin, end), of a batch's tensors on a device."""
+    """Yield the addresses, [begin, end), of a batch's tensors on a device."""
     for tensor in found:
         for part in (tensor.data, tensor.device_offsets) if isinstance(tensor, Ragged) else (tensor,):
             yield part.address, part.address + part.nbytes
 
 
 def find(share: Share, layouts: tuple[Layout, ...], n_valid: int) -> list[Any]:
-    """The tensors of a batch, cut to its valid rows."""
+    """Return the tensors of a batch, cut to its valid rows."""
     batch = share.batch().contents
     found: list[Any] = []
     whole = n_valid == batch.n_rows
@@ -416,7 +431,7 @@ def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> 
     return offsets
 
 
-# ---- to the libraries that compute -------------------------------------------------------------------------
+# ---- tensors of other libraries --------------------------------------------------------------------------
 
 def _to_numpy() -> Callable[[Tensor], Any]:
     import numpy
@@ -424,7 +439,7 @@ def _to_numpy() -> Callable[[Tensor], Any]:
     try:
         from ml_dtypes import bfloat16  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        bfloat16 = None  # NumPy has none of its own: the bits, as uint16
+        bfloat16 = None  # NumPy has no bfloat16; the bits are uint16
     asarray = numpy.asarray
 
     def convert(tensor: Tensor) -> Any:
@@ -449,7 +464,7 @@ def _to_jax() -> Callable[[Tensor], Any]:
     def convert(tensor: Tensor) -> Any:
         array = jax.dlpack.from_dlpack(tensor)
         if tensor.device[0] != DL_CPU:
-            # XLA's streams are not ours to see, so nothing says when the slot is free: hand out a copy.
+            # XLA's streams are hidden, so nothing reports when the slot is free: hand out a copy.
             array = jax.numpy.array(array, copy=True)
             array.block_until_ready()
         return array
@@ -479,12 +494,12 @@ def _copied(framework: str) -> Callable[[Any], Any]:
         return lambda tensor: tensor.clone()
     if framework == "jax":
         return _jax_copy
-    return lambda array: array.copy(order="K")  # in the order that its memory has
+    return lambda array: array.copy(order="K")  # keeps the order of the memory
 
 
 def converter(framework: str, copy: bool) -> Callable[[Tensor], Any]:
-    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch; those with one number a row
-    are copied in any case, except with "dlpack"."""
+    """Return a function that makes a framework's tensor of a Tensor. copy: True: copies, which hold no batch. Tensors
+    with one number a row are copied in any case, except with "dlpack". Raises UnsupportedError, SettingsError."""
     try:
         convert = _CONVERTERS[framework]()
     except ImportError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of texts as C has them: arguments, an environment."""
+"""Lists of texts for C: arguments, an environment."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,5 +10,5 @@ __all__ = ["listed"]
 
 
 def listed(texts: Sequence[bytes]) -> Any:
-    """Return the texts, ended by NULL, for a member of a struct, which keeps them."""
+    """Return the texts as an array with NULL at its end, for a member of a struct, which keeps them alive."""
     return cast((c_char_p * (len(texts) + 1))(*texts, None), POINTER(c_char_p))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: what each thread of a loader did when, on one time axis with PyTorch's profiler.
+"""A trace records what each thread of a loader did when, on one time axis with PyTorch's profiler.
 
     with penstock.Loader("train", batch_size=256, observe=penstock.Observe(trace_path="loader.json")) as loader, \\
             profile() as profiler:
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["merge"]
 
 _ORDER = " (the order is merge(ours, theirs, out))"
-_TIDS = 100_000  # between the threads of two loaders of one process
+_TIDS = 100_000  # distance between the thread ids of two loaders of one process
 
 
-# ---- of a loader ---------------------------------------------------------------------------------------------------
+# ---- the trace of a loader -----------------------------------------------------------------------------------------
 
 
 def path_of(path: Any, name: str = "trace_path") -> bytes:
-    """Return a path as the library takes it."""
+    """Return a path for the library. name: name of the argument."""
     return os.fsencode(paths.local(path, name, "the path of a file"))
 
 
@@ -51,7 +51,7 @@ def begin(handle: Handle) -> None:
 
 
 def write(handle: Handle, path: Any) -> None:
-    """Write the trace so far. Any thread."""
+    """Write the trace so far. path: None: trace_path. Thread: any."""
     name, error = None if path is None else path_of(path, "path"), errors.new()
     handle.check_process()
     with handle.alive:
@@ -59,17 +59,17 @@ def write(handle: Handle, path: Any) -> None:
 
 
 def end(pointer: c_void_p) -> None:
-    """Write the trace of a loader that is about to be closed; warn where that fails."""
+    """Write the trace of a loader that is about to be closed; warn if that fails."""
     error = errors.new()
     if _c.lib.pstk_trace_write(pointer, None, byref(error)) < 0:
         warnings.warn(error.message.decode(errors="replace"), RuntimeWarning, stacklevel=4)
 
 
-# ---- on one time axis ----------------------------------------------------------------------------------------------
+# ---- two traces on one time axis -----------------------------------------------------------------------------------
 
 
 def _read(name: str, path: Any) -> dict[str, Any]:
-    """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
+    """Return a trace from a file, which gzip may have compressed, as a dict. Raises SettingsError, OSError."""
     found = os.fsdecode(path_of(path, name))
     with paths.regular(found, name, "a file of JSON" + _ORDER, _ORDER) as file, paths.naming(name, "read", found, _ORDER):
         data = file.read()
@@ -85,7 +85,7 @@ def _read(name: str, path: Any) -> dict[str, Any]:
 
 
 def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
-    """The moment of CLOCK_REALTIME from which a loader's trace counts."""
+    """Return the time of CLOCK_REALTIME, in ns, from which a loader's trace counts. Raises SettingsError."""
     other = trace.get("otherData")
     if not isinstance(other, dict) or not isinstance(other.get("realtime_ns"), int) \
             or not str(other.get("producer", "")).startswith("penstock"):
@@ -95,7 +95,7 @@ def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
 
 
 def _moved(event: dict[str, Any], shift: float, number: int) -> dict[str, Any]:
-    """An event of loader `number`, with times of the other trace."""
+    """Return an event of loader `number` with times of the other trace. shift: microseconds."""
     event = dict(event)
     if "ts" in event:
         event["ts"] = round(event["ts"] + shift, 3)
@@ -109,13 +109,18 @@ def _moved(event: dict[str, Any], shift: float, number: int) -> dict[str, Any]:
 
 
 def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
-    """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
+    """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: PyTorch's.
 
-    ours: files, no pipes, that Observe.trace_path or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
-    (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz, in any case.
-    PyTorch's times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are
-    of CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its
-    events. SettingsError: a file is no such trace. OSError: a file cannot be read or written.
+    ours: files that Observe.trace_path or Loader.write_trace wrote; no pipes.
+    theirs: a file of export_chrome_trace; it may be compressed (.json.gz).
+    out: a file to write the result to, as JSON; gzip compresses it if its name ends in .gz, in upper or lower case.
+        None: none.
+
+    PyTorch's times are of CLOCK_REALTIME, from baseTimeNanoseconds or, if that is missing, from 1970. A loader's are of
+    CLOCK_MONOTONIC. The loader records both clocks when it is opened; if the machine's clock is set later, its events
+    move.
+
+    Raises SettingsError if a file is no such trace, OSError if a file cannot be read or written.
     """
     written = None if out is None else path_of(out, "out")
     if isinstance(ours, (str, bytes, os.PathLike)):
@@ -135,7 +140,7 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
 
 
 def _opened(out: Any) -> IO[str]:
-    """Return a file to write JSON to, compressed where its name says so."""
+    """Return a file to write JSON to, compressed if its name ends in .gz."""
     if os.fsdecode(out).lower().endswith(".gz"):
         return gzip.open(out, "wt", encoding="utf-8")
     paths.check_plain(out, "out")

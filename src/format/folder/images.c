@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* images: the images of a folder for programs that pack them (penstock/image_folder.h). Names come
- * with their types, so only links and files of foreign names are looked at: a folder that is read
- * in place (tree.c) needs sizes and times as well, and looks at each file. */
+/* images: the images of a folder for programs that pack them (penstock/image_folder.h). A directory
+ * lists names with their types. So a file is opened only if its name is that of a foreign image
+ * (with by_content: if its name is not that of an image), and stat is called only for links and
+ * hidden names, and for the folders. A folder that is read in place (tree.c) needs the size and
+ * time of each file. */
 #include <penstock/image_folder.h>
 
 #include "base/bytes.h"
@@ -22,44 +24,44 @@
 #include <unistd.h>
 
 #define MAX_PATH 4096
-#define MAX_FORMATS 32     /* more than signature.c has */
-#define PROGRESS_NAMES 64u /* between two reports; a power of two */
+#define MAX_FORMATS 32     /* max formats that are counted; signature.c has fewer */
+#define PROGRESS_NAMES 64u /* names between two reports; a power of two */
 
 struct image {
-    uint64_t path;        /* where it begins in paths */
+    uint64_t path;        /* begin of its path in the bytes of `paths` */
     uint32_t folder_size; /* bytes of the folder in path; 0 at the top */
-    uint32_t number;      /* of the class; 0 where there are no classes */
+    uint32_t number;      /* number of its class; 0 without classes */
 };
 
 struct pstk_image_folder {
     struct pstk_image_folder_info info;
     struct image *images;     /* owned; sorted */
-    uint64_t max_images;      /* room */
-    struct pstk__bytes paths; /* each with its 0 */
+    uint64_t max_images;      /* images that fit */
+    struct pstk__bytes paths; /* paths below the folder, each with its 0 */
     char **classes;           /* owned; sorted; info.n_classes */
-    uint64_t max_classes;     /* room */
+    uint64_t max_classes;     /* names that fit */
     struct {
         const char *name; /* static storage */
         uint64_t n;
     } formats[MAX_FORMATS]; /* in the order of their first files; info.n_formats */
 };
 
-/* A search. */
+/* The state of a search. */
 struct search {
     struct pstk_image_folder *found;            /* borrowed */
     const struct pstk_image_folder_settings *s; /* borrowed */
     struct pstk_error *err;                     /* borrowed */
-    int has_skip;                               /* 1: there is a folder that is passed over */
+    int has_skip; /* 1: skip_device and skip_inode name a folder that is passed over */
     dev_t skip_device;
     ino_t skip_inode;
-    uint64_t n_names; /* looked at */
+    uint64_t n_names; /* names for which report() was called */
 };
 
-/* A folder that is read. */
+/* A folder while it is read. */
 struct folder {
     struct pstk__folder_above above;
-    uint32_t number;  /* of the class */
-    const char *path; /* borrowed; below the first one; "" for that */
+    uint32_t number;  /* number of its class */
+    const char *path; /* borrowed; path below the first folder, "" for the first folder itself */
 };
 
 static int fail_memory(const struct search *search)
@@ -74,7 +76,7 @@ static int fail_folder(const struct search *search, const char *path, int native
                             path);
 }
 
-/* A list that has room for one more element, or NULL. */
+/* Return the list with room for one more element, or NULL: no memory, and the list is as before. */
 static void *with_room(void *list, uint64_t n, uint64_t *max, size_t size)
 {
     if (n < *max)
@@ -87,7 +89,8 @@ static void *with_room(void *list, uint64_t n, uint64_t *max, size_t size)
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* A file that cannot be read has no format. */
+/* Find the format of a file by its first bytes. NONE, and *format NULL: it has none, or cannot be
+ * read. */
 static enum pstk__signature look_into(int folder_fd, const char *name, const char **format)
 {
     char head[64];
@@ -156,7 +159,8 @@ static int take_file(struct search *search, int folder_fd, const struct folder *
 
 /* ---- a name ---------------------------------------------------------------------------------- */
 
-/* 1: a folder, or a link to one. What cannot be read is a file: who reads it says why. */
+/* 1: the entry is a folder, or a link to one. An entry that cannot be described counts as a file,
+ * and the reader of the file reports the error. */
 static int is_folder(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -171,7 +175,8 @@ static int is_skipped(const struct search *search, const struct stat *st)
            st->st_ino == search->skip_inode;
 }
 
-/* 1: a hidden name. It is counted, unless penstock made what has it. */
+/* 1: the name is hidden. It is counted, unless it is ".", "..", penstock's own folder, or the
+ * folder to skip. */
 static int is_passed_over(const struct search *search, int fd, const char *name)
 {
     struct stat st;
@@ -197,7 +202,7 @@ static int report(struct search *search)
 
 static int read_folder(struct search *search, DIR *dir, const struct folder *folder);
 
-/* Open a folder by one descriptor; NULL: errno. */
+/* Open a folder by one descriptor. NULL: errno has the error. */
 static DIR *open_folder(int fd, const char *name)
 {
     const int own = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -209,7 +214,7 @@ static DIR *open_folder(int fd, const char *name)
     return dir;
 }
 
-/* Read a folder in `outer`, which is open. */
+/* Read the open folder `dir`, which lies in `outer`, unless it is the one to skip. */
 static int read_opened(struct search *search, DIR *dir, const struct folder *outer,
                        struct folder *inner)
 {
@@ -227,7 +232,7 @@ static int read_opened(struct search *search, DIR *dir, const struct folder *out
     return r < 0 ? r : read_folder(search, dir, inner);
 }
 
-/* Read the folder `name` in `outer`, and all below it. */
+/* Read the folder `name` in `outer`, and all folders below it. */
 static int read_inner(struct search *search, int fd, const struct folder *outer, const char *name)
 {
     char *path;
@@ -285,7 +290,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Take the folder's own images, and the folders in it as candidates for classes. */
+/* Take the images that lie directly in the first folder, and the names of its folders as candidates
+ * for classes. */
 static int read_top(struct search *search, DIR *dir, const struct folder *top)
 {
     const struct dirent *entry;
@@ -318,7 +324,7 @@ static void drop_classes(struct pstk_image_folder *found)
     found->info.n_classes = found->max_classes = 0;
 }
 
-/* Leave out the first n images, those at the top. */
+/* Leave out the first n images, which lie directly in the first folder. */
 static void leave_out(struct pstk_image_folder *found, uint64_t n)
 {
     found->info.n_left_out = n;
@@ -337,7 +343,8 @@ static int refuse_empty(const struct search *search, int fd, const char *name, i
     return pstk__folder_refuse_empty((struct pstk__folder_named){"", name}, empty, search->err);
 }
 
-/* Read every folder in the first one: they are classes, if one of them has an image. */
+/* Read every folder in the first one. If one of them has an image, they are classes: then each must
+ * have one. */
 static int read_classes(struct search *search, int fd, struct folder *top)
 {
     struct pstk_image_folder *found = search->found;

@@ -20,7 +20,7 @@ static const char *const foreign_endings[] = {".gif", ".avif", ".heic", ".heif",
                                               ".pam", ".exr",  ".psd",  ".dib"};
 #define N_FOREIGN (sizeof foreign_endings / sizeof *foreign_endings)
 
-/* Return the number of the ending that the name has, or n. */
+/* Return the number of the list's ending that the name has, or n: none. */
 static size_t find_ending(const char *name, const char *const *list, size_t n)
 {
     const size_t length = strlen(name);
@@ -46,7 +46,8 @@ int pstk__folder_name_is_foreign(const char *name)
     return find_ending(name, foreign_endings, N_FOREIGN) < N_FOREIGN;
 }
 
-/* Drop the last character, which may be incomplete. */
+/* End the text after `used` bytes, without its last character if that has several bytes and so may
+ * be incomplete. Returns 1. */
 static int cut(char *to, uint64_t used)
 {
     while (used > 0 && ((uint8_t)to[used - 1] & 0xc0) == 0x80)

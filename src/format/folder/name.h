@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum pstk__folder_name {
-    PSTK__NAME_OTHER,  /* skipped, if a file has it */
+    PSTK__NAME_OTHER,  /* by its name no sample */
     PSTK__NAME_IMAGE,  /* a sample: one of torchvision's IMG_EXTENSIONS */
     PSTK__NAME_DECODED /* a sample, of JPEG or PNG if the ending is right */
 };
@@ -21,9 +21,9 @@ static inline int pstk__folder_is_hidden(const char *name)
 {
     return name[0] == '.';
 }
-/* Write the name as messages show it: bytes that are not UTF-8, and control characters, as \x1b; a
- * backslash twice. Cuts it if `size` bytes, at least 8, are not enough. Returns 1 if the text
- * differs from the name. */
+/* Write a name for messages: as \x1b each byte that is not UTF-8, or is a control character; as two
+ * backslashes a backslash. The text is cut to `size` bytes, at least 8. Returns 1 if it differs
+ * from the name. */
 int pstk__folder_show(const char *name, char *to, uint64_t size);
 
 #endif

@@ -22,7 +22,7 @@
 
 #define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__TABLE_MAX_ROW) /* max bytes for a table's row */
 
-/* The state of such a source. */
+/* The state of a source: a folder or a table. */
 struct state {
     struct pstk__indexed indexed; /* first member; the shared part of formats with an index */
     struct pstk__file index;      /* open index, to look up names of files; owned */
@@ -76,7 +76,8 @@ static int retype_all(const struct state *state, struct pstk__inferred_schema *f
     return r;
 }
 
-/* Return the field of paths: the first one after image and label. n_fields: there is none. */
+/* Return the number of the field of paths, the first one that is neither image nor label; n_fields:
+ * there is none. */
 static uint32_t find_path(const struct pstk__inferred_schema *found)
 {
     uint32_t i = PSTK__FIELD_OF_IMAGE + 1;
@@ -86,8 +87,8 @@ static uint32_t find_path(const struct pstk__inferred_schema *found)
     return i < PSTK__FIELD_OF_LABEL + 2 ? i : found->n_fields;
 }
 
-/* 1: fields and bytes of values are within the limits of a scan. Columns of a table are those of a
- * row, each with its size. */
+/* 1: the number of fields and the bytes of values are within the limits of a scan. A table's row
+ * may add the bytes of its cells, and of their sizes. */
 static int is_found(const struct state *state, const struct pstk__inferred_schema *found)
 {
     const uint64_t *facts = found->facts, layout = facts[PSTK__FACT_LAYOUT];
@@ -99,7 +100,8 @@ static int is_found(const struct state *state, const struct pstk__inferred_schem
            facts[PSTK__FACT_MAX] <= PSTK__VALUES_MAX;
 }
 
-/* Check the index. Its version is that of this library, but anybody may have written it. */
+/* Check the index. It is of this library's version, but its contents may be wrong, since anybody
+ * may have written it. */
 static int check_found(const struct state *state, const struct pstk__index *index,
                        struct pstk_error *err)
 {
@@ -110,8 +112,8 @@ static int check_found(const struct state *state, const struct pstk__index *inde
     return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "is damaged");
 }
 
-/* Set the identity, which a copy of the folder shares: it depends on labels (in a table: lines and
- * columns), paths and sizes, but not on times. */
+/* Set the identity. It depends on labels (in a table: lines and columns), paths, sizes and the
+ * schema, but not on times, so that a copy of the folder has the same. */
 static void set_identity(struct pstk__source *source, const struct pstk__inferred_schema *found)
 {
     uint64_t digest[2] = {found->facts[PSTK__FACT_DIGEST], found->facts[PSTK__FACT_DIGEST + 1]};
@@ -132,7 +134,7 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     int r = retype_all(state, found, opening->foreign, err);
     if (r == 0)
         r = pstk__indexed_describe(source, found, err);
-    index->found = *found; /* gives its fields the codings of the schema */
+    index->found = *found; /* with the types that the caller wants, and the codings of the schema */
     free(found);
     source->names = index->classes; /* owned by the index */
     source->n_files = source->n_samples + 1;
@@ -141,7 +143,7 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     return r;
 }
 
-/* Opens the index of a folder or a table, and sets the state's positions of its files. */
+/* Opens the index of a folder or a table, and sets the paths in the state. */
 typedef int (*get_index_fn)(struct pstk__source *source, const struct pstk__opening *opening,
                             struct pstk_error *err);
 
@@ -266,15 +268,16 @@ static int has_image(uint64_t fields)
     return fields >> PSTK__FIELD_OF_IMAGE & 1;
 }
 
-/* Return the extents: the image, if it is wanted, and always the values, which have the file's
- * name. */
+/* Return the number of a sample's extents: its image, if it is wanted, and always its values, which
+ * contain the file's name. */
 static uint32_t folder_n_extents(const struct pstk__source *source, uint64_t fields)
 {
     (void)source;
     return has_image(fields) ? 2 : 1;
 }
 
-/* Return the max or mean bytes of a sample that are read. */
+/* Return the max or the mean bytes that are read for a sample. The mean, too, takes the max of the
+ * values. */
 static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const uint64_t values = pstk__indexed_index(source)->found.facts[PSTK__FACT_MAX];
@@ -291,7 +294,7 @@ static void folder_page(const struct pstk__source *source, const struct pstk__sa
     page->file = (uint32_t)source->n_samples;
 }
 
-/* The numbers that the index has for a sample. */
+/* The numbers of a sample in the index. */
 struct row {
     uint64_t values, values_size; /* range of bytes in the index file */
     uint64_t more_size;           /* bytes of a table's columns, after the values */
@@ -355,7 +358,7 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__s
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* Fail because there is no image. */
+/* Fail because the image's file is empty, or was missing when the index was built. */
 static int fail_empty(const struct pstk__source *source, const struct pstk__folder_values *values,
                       struct pstk__record *out, struct pstk_error *err)
 {
@@ -392,7 +395,7 @@ static void view_bytes(struct pstk__field_view *view, const void *data, uint32_t
     view->stored_size = view->plain_size = size;
 }
 
-/* View the columns of a table's row. */
+/* View the wanted columns of a table's row. */
 static int parse_more(const struct pstk__source *source, const struct pstk__sample_location *at,
                       uint64_t fields, const uint8_t *bytes, uint64_t size,
                       struct pstk__record *out, struct pstk_error *err)
@@ -461,7 +464,7 @@ static int look_up(const struct pstk__source *source, uint32_t file, struct row 
     return get_row(source, &at, bytes, row);
 }
 
-/* As look_up, with its path, and the path for messages; `bytes` has room for both. */
+/* As look_up, and read the sample's values into `bytes`, which *values points into. */
 static int look_up_values(const struct pstk__source *source, uint32_t file,
                           uint8_t bytes[PSTK__VALUES_MAX], struct pstk__folder_values *values)
 {
@@ -550,7 +553,8 @@ static int fail_changed(const struct pstk__source *source, uint32_t number, int 
                       name, what, index);
 }
 
-/* Check that a file is as its row says, so that it was not changed since the index was built. */
+/* Check that a file was not changed since the index was built: its size and time are those in its
+ * row. For the index's own file: those that it had when it was opened. */
 static int folder_file_check(const struct pstk__source *source, uint32_t number,
                              const struct pstk__file *file, struct pstk_error *err)
 {
@@ -577,7 +581,7 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
     return fail_changed(source, number, size != row.size, err);
 }
 
-/* The entry of a format whose samples are images in files. */
+/* The entry of a format whose samples are files of images. */
 #define ENTRY_OF_IMAGES(name_, needs_, files_, has_directory_, probe_, open_)                      \
     {                                                                                              \
         .name = (name_), .needs = (needs_), .files = (files_), .file = "image",                    \

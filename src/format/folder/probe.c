@@ -30,7 +30,8 @@ static int join(char to[PATH_MAX], const char *path, const char *name)
     return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* A pstk__store_name_fn: 1 at an image, 2 after MAX_NAMES names. */
+/* A pstk__store_name_fn: 1 at an image, unless images are counted; 2 after MAX_NAMES names;
+ * otherwise 0. */
 static int look_at_name(void *user, const char *name)
 {
     struct look *look = user;
@@ -71,9 +72,9 @@ static int look_below(struct look *look, int depth)
     return n_found > 0 && 2 * n_found >= look->n_folders;
 }
 
-/* 1: an image was found, at the top or in half of the searched folders; 0: none; or a negative
- * errno for the folder itself. So a folder of anything with a picture deep in it, such as / or a
- * home, counts as none: indexing it would read the whole disk. */
+/* 1: there is an image directly in the folder, or one in at least half of the searched folders; 0:
+ * no; or a negative errno for the folder itself. So a folder such as / or a home, with a picture
+ * somewhere deep in it, is no folder of images: its index would read the whole disk. */
 static int look_into(const struct pstk__store *store, const char *path, int depth)
 {
     struct look *look = calloc(1, sizeof *look);

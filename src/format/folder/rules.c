@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MAX_DEPTH 64 /* max nested folders; while images are listed, each holds a descriptor */
+#define MAX_DEPTH 64 /* max nested folders; images.c has a descriptor open for each */
 
 int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err)
 {

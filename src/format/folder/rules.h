@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules: which folders are refused, and by which messages. They hold for a folder that is read in
- * place (tree.c, scan.c) and for one that is packed (images.c). A message names `before`, the
- * folder above with a slash or "", and then the first 500 bytes of the name, so that its end fits.
+ * rules: decides which folders are refused, with one message for a folder that is read in place
+ * (tree.c, scan.c) and for one that is packed (images.c). A message has `before`, which is "" or
+ * the folder above with a slash, and then the first 500 bytes of the name, so that its end fits.
  */
 #ifndef PSTK_FOLDER_RULES_H
 #define PSTK_FOLDER_RULES_H
@@ -18,32 +18,32 @@ struct pstk__folder_above {
     int depth;
 };
 
-/* A name in a message. */
+/* The name of a folder in a message. */
 struct pstk__folder_named {
     const char *before, *name; /* borrowed */
 };
 
-/* Refuse a folder that lies too deep. */
+/* Refuse a folder at a depth of more than 64. */
 int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err);
-/* Refuse a folder that lies in itself. */
+/* Refuse a folder that lies in itself, by a link. */
 int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
                             struct pstk_error *err);
 
-/* Refuse a class folder whose name is not UTF-8. name: as it is. */
+/* Refuse a class folder whose `name` is not UTF-8; named: the same name as messages show it. */
 int pstk__folder_check_class(struct pstk__folder_named named, const char *name,
                              struct pstk_error *err);
-/* What a class folder without images has. */
+/* The contents of a class folder without images. */
 enum pstk__folder_empty {
-    PSTK__EMPTY_NONE = 0,     /* no image at all */
+    PSTK__EMPTY_NONE = 0,     /* no image of any format */
     PSTK__EMPTY_FOREIGN = 1,  /* images of formats that are not packed */
-    PSTK__EMPTY_MANIFEST = 2, /* the file that every data set has, PSTK__FOLDER_MANIFEST */
+    PSTK__EMPTY_MANIFEST = 2, /* PSTK__FOLDER_MANIFEST, a file that every packed data set has */
 };
 #define PSTK__FOLDER_MANIFEST "manifest.json"
 /* Refuse a class folder without images. */
 int pstk__folder_refuse_empty(struct pstk__folder_named named, enum pstk__folder_empty empty,
                               struct pstk_error *err);
 
-/* 1: a file whose first bytes are such is a sample, whatever its name (by_content). */
+/* 1: a file whose first bytes are of this kind is a sample, whatever its name (by_content). */
 static inline int pstk__folder_takes(enum pstk__signature found)
 {
     return found == PSTK__SIGNATURE_JPEG || found == PSTK__SIGNATURE_PNG;

@@ -109,7 +109,8 @@ static void add_field(struct pstk__index_field *field, const struct pstk__folder
     field->max_plain = field->max_size;
 }
 
-/* Add labels, paths and sizes, but no times: a copy of the folder has the same digest. */
+/* Add labels, paths and sizes to the digest, but no times: a copy of the folder has the same
+ * digest. */
 static void add_digest(uint64_t digest[2], const struct pstk__folder_dir *dir)
 {
     for (uint64_t i = 0; i < dir->rows.n; i++) {
@@ -141,7 +142,7 @@ static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
                                   build->err);
 }
 
-/* Write the images found, in the order of the folders. */
+/* Write the images that a walk found, in the order of its directories. */
 static void join_walk(const struct work *work, const struct pstk__folder_walk *walk)
 {
     for (uint64_t i = 0; work->build->code == 0 && i < walk->n_dirs; i++)
@@ -249,7 +250,7 @@ static int build(void *user, struct pstk__index_build *build)
 /* ---- is it as it was? ------------------------------------------------------------------------ */
 
 /* The differs callback of store/index/location.h: returns why the directories differ from the
- * index. */
+ * index, or NULL. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -309,7 +310,7 @@ static int find_layout(struct work *work, struct pstk_error *err)
     return r;
 }
 
-/* Build the index if none fits. */
+/* Choose the layout, and open its index, or build that if none fits. */
 static int make_index(struct pstk__index **out, struct work *work, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = work->opening->foreign;

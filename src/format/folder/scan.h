@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan: the index of a folder of images. It depends on the time of change of every directory. */
+/* scan: the index of a folder of images. It is built again if the time of change of a directory
+ * differs. */
 #ifndef PSTK_FOLDER_SCAN_H
 #define PSTK_FOLDER_SCAN_H
 
@@ -19,19 +20,19 @@ enum pstk__folder_layout {
 enum pstk__folder_fact {
     PSTK__FACT_LAYOUT = 0,
     PSTK__FACT_ODD = 1, /* 1: a path is not UTF-8 */
-    PSTK__FACT_MAX = 2, /* max bytes of a sample's values */
+    PSTK__FACT_MAX = 2, /* max bytes of a sample's values, with its columns in a table */
     PSTK__FACT_DIGEST =
         3, /* digest, with fact 4, of the samples' values and sizes, and of a table's columns */
     PSTK__FACT_TABLE_SIZE = 5,    /* bytes of the table's file */
-    PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */
-    PSTK__FACT_LEFT_OUT = 7,      /* images at the top of a folder that has classes */
+    PSTK__FACT_TABLE_CHANGED = 6, /* time of change of that file */
+    PSTK__FACT_LEFT_OUT = 7,      /* number of images directly in a folder that has classes */
 };
 
-/* Fields by number. In a flat folder, those after LABEL have a number less. */
+/* Fields by number. Without labels, the path has number 1. */
 enum pstk__folder_field { PSTK__FIELD_OF_IMAGE = 0, PSTK__FIELD_OF_LABEL = 1 };
 
-/* The position of an index. The index of class folders lies next to the folder: inside, its own
- * folder would be an empty class for torchvision. */
+/* The position of an index. The index of class folders lies next to their folder: a folder in it
+ * would be an empty class for torchvision. */
 struct pstk__folder_location {
     char root[PATH_MAX];   /* absolute path of the folder */
     char parent[PATH_MAX]; /* absolute path of its parent */

@@ -19,9 +19,9 @@
     (1u << 24) /* max directories of a walk: links may lead to a folder again and again */
 #define MAX_IMAGE 0xffffffffu
 #define PROGRESS_FILES 1024 /* files between two reports */
-#define FRESH_NS 20000000   /* ns, longer than a tick of the clock that stamps files */
-#define COARSE_NS                                                                                  \
-    2000000000 /* ns, as FRESH_NS, for a file system that stamps whole seconds, or two */
+#define FRESH_NS 20000000   /* ns; longer than a tick of the clock that stamps files */
+/* ns; the same for a file system whose times are multiples of one second, or of two. */
+#define COARSE_NS 2000000000
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -80,8 +80,8 @@ static int look(struct pstk__folder_walk *walk, const char *path, struct pstk__s
 
 /* ---- a directory ----------------------------------------------------------------------------- */
 
-/* Describe a directory whose names will be listed. If a name is added within the clock tick of the
- * directory's last change, its time stays the same: so wait for the next tick. */
+/* Describe a directory before its names are listed. If its last change was within this clock tick,
+ * wait for the next one: a name that is added in the same tick would not change the time. */
 static int look_at_folder(struct pstk__folder_walk *walk, const char *path,
                           struct pstk__store_entry *entry)
 {
@@ -145,8 +145,8 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
     return 0;
 }
 
-/* 1: the file at walk->path, described by `entry`, is a sample by its name or its first bytes. A
- * negative errno: these cannot be read. */
+/* 1: the file at walk->path, described by `entry`, is a sample by its name or its first bytes; 0:
+ * it is not; a negative errno: its first bytes cannot be read. */
 static int is_sample(const struct pstk__folder_walk *walk, const char *name,
                      const struct pstk__store_entry *entry)
 {
@@ -169,7 +169,7 @@ static int is_sample(const struct pstk__folder_walk *walk, const char *name,
     return pstk__folder_takes(found);
 }
 
-/* Return the result of is_sample for the file at walk->path, or fail if it is an error. */
+/* Return the result of is_sample for the file at walk->path, with a message if it is an error. */
 static int known(const struct pstk__folder_walk *walk, int found)
 {
     char shown[512];
@@ -180,12 +180,12 @@ static int known(const struct pstk__folder_walk *walk, int found)
                             "by_content: cannot read the first bytes of %s", shown);
 }
 
-/* The names that are checked. */
+/* The directory whose names are checked. */
 struct look {
-    const char *path; /* path of their directory */
-    uint64_t dir;     /* number of their directory */
+    const char *path; /* path of the directory */
+    uint64_t dir;     /* number of the directory */
     enum pstk__folder_images images;
-    struct pstk__texts *folders; /* result, or NULL */
+    struct pstk__texts *folders; /* receives the folders in it, or NULL */
     uint64_t reported;           /* bytes reported as progress */
 };
 
@@ -196,14 +196,15 @@ static int take_name(struct pstk__folder_walk *walk, const struct look *at, cons
     int r = join(walk, at->path, name, path);
     if (r < 0)
         return r;
-    if (look(walk, path, &entry) < 0) /* a link to nothing: a damaged sample, as for ImageFolder */
+    /* Such as a link to nothing: a damaged sample, as for ImageFolder. */
+    if (look(walk, path, &entry) < 0)
         entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
     if (entry.kind == PSTK__STORE_FOLDER && at->folders)
         pstk__texts_add(at->folders, name, strlen(name));
     if (entry.kind == PSTK__STORE_FOLDER || at->images == PSTK__FOLDER_SKIP)
         return 0;
     r = is_sample(walk, name, &entry);
-    if (at->images == PSTK__FOLDER_COUNT) { /* only counted, whatever it is */
+    if (at->images == PSTK__FOLDER_COUNT) { /* not an error, even if the file cannot be read */
         walk->n_counted += r > 0;
         return 0;
     }
@@ -232,7 +233,7 @@ static int take_names(struct pstk__folder_walk *walk, struct look *at,
     return r < 0 ? r : report(walk, at);
 }
 
-/* As pstk__folder_walk_one; *entry: the description of the directory. */
+/* As pstk__folder_walk_one; *entry becomes the description of the directory. */
 static int walk_one(struct pstk__folder_walk *walk, const char *path,
                     enum pstk__folder_images images, struct pstk__texts *folders,
                     struct pstk__store_entry *entry)
@@ -305,7 +306,7 @@ static int compare_dirs(const void *a, const void *b)
                   ((const struct pstk__folder_dir *)b)->path);
 }
 
-/* Describe the root, which is above all folders: a link may lead to it. */
+/* Describe the root, which lies above all folders: a link may lead to it. */
 static int look_at_root(struct pstk__folder_walk *walk, struct pstk__folder_above *above)
 {
     struct pstk__store_entry entry = {0};
@@ -320,7 +321,7 @@ int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
     int r = look_at_root(walk, &root);
     if (r == 0)
         r = walk_below(walk, path, &root);
-    /* Compare paths with their slashes, as ImageFolder sorts those of os.walk. */
+    /* Compare paths with their slashes: ImageFolder sorts the paths of os.walk in this way. */
     if (r == 0)
         qsort(walk->dirs, walk->n_dirs, sizeof *walk->dirs, compare_dirs);
     return r;

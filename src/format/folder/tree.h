@@ -65,9 +65,9 @@ enum pstk__folder_images {
 /* Find one directory. folders: receives its subfolders, sorted, or NULL. */
 int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
                           enum pstk__folder_images images, struct pstk__texts *folders);
-/* Find a directory and all below it, sorted by path. */
+/* Find a directory and all directories below it, sorted by path. */
 int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path);
-/* 1: the directory or one below it has an image; 0: none has. */
+/* 1: the directory or one below it has an image; 0: none has; <0: an error. */
 int pstk__folder_has_image(struct pstk__folder_walk *walk, const char *path);
 /* Free the results. */
 void pstk__folder_walk_close(struct pstk__folder_walk *walk);

@@ -23,7 +23,8 @@ uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t number,
     return size;
 }
 
-/* 1: a relative path without "..". Anybody may have written the index. */
+/* 1: the path is relative, without "..". It is checked because anybody may have written the index.
+ */
 static int stays_below(const char *path)
 {
     if (path[0] == '/')

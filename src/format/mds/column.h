@@ -18,15 +18,15 @@ enum pstk__mds_coding {
 };
 
 struct pstk__mds_column {
-    struct pstk_field field; /* kind 0: pickles or an unknown encoding; the column is a field only
-                                if the caller names it, and is then bytes */
+    struct pstk_field field; /* kind 0: a pickle or an unknown encoding; the column is a field only
+                                if the caller names it, as bytes */
     uint32_t coding;         /* enum pstk__coding or pstk__mds_coding */
     uint32_t is_variable;    /* 1: each sample stores the size of its value */
     uint32_t size;           /* bytes of a value, >= 1; 0: they vary */
 };
 
-/* The columns in the order of their values. Invariants: n is 1 to PSTK_MAX_FIELDS; fields have
- * different names; fixed_size and the head are below 2^32. */
+/* The columns in the order of their values. Invariants: n is at most PSTK_MAX_FIELDS; fields have
+ * different names; fixed_size is below 2^32. */
 struct pstk__mds_columns {
     uint32_t n;
     uint32_t n_variable;
@@ -50,28 +50,28 @@ const char *pstk__mds_add(struct pstk__mds_columns *columns, const char *name, c
                           uint64_t size, int *code, char text[160]);
 /* Return the column that is field `name`, or -1. */
 int pstk__mds_find(const struct pstk__mds_columns *columns, const char *name);
-/* Find the begins of the values from the head of a sample, which has pstk__mds_head bytes. */
+/* Find the begins of the values. head: the pstk__mds_head bytes that begin a sample. */
 void pstk__mds_find_offsets(struct pstk__mds_offsets *offsets,
                             const struct pstk__mds_columns *columns, const uint8_t *head);
 
-/* Describe a column as a field, by the first bytes of its value in the first sample, which give
- * what the encoding of an array leaves open. size: bytes of the value; n: bytes at `data`. Returns
- * NULL, or the reason of a failure, as a phrase in `text`. */
+/* Describe a column as a field. The first bytes of its value in the first sample give the dtype and
+ * the dimensions of an array that its encoding leaves open. size: bytes of the value; n: bytes at
+ * `data`. Returns NULL, or the reason of a failure, as a phrase in `text`. */
 const char *pstk__mds_describe(struct pstk__index_field *field,
                                const struct pstk__mds_column *column, const uint8_t *data,
                                uint64_t n, uint64_t size, char text[160]);
 /* Max bytes of the head of an array: a dtype, a number of dimensions, 63 of them. */
 #define PSTK__MDS_ARRAY_HEAD 506
 
-/* Return the max bytes of a value in the plain coding of its field's kind. n_items: of a list,
- * otherwise 0. */
+/* Return the max bytes of a value in the plain coding of its field's kind. n_items: items of a
+ * list, otherwise 0. */
 uint64_t pstk__mds_plain_size(const struct pstk__index_field *field, uint64_t size,
                               uint64_t n_items);
 /* View a value: `data` is borrowed, and the caller sets offset. Returns NULL, or the reason of a
  * failure, as a phrase in `text`. */
 const char *pstk__mds_view(struct pstk__field_view *view, const struct pstk__index_field *field,
                            const uint8_t *data, uint64_t size, char text[160]);
-/* Set the kind of a field that the caller wants. */
+/* Set the kind that the caller wants for a field. ENOTSUP: its values cannot be read so. */
 int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                      struct pstk_error *err);
 

@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Max separators in a shard: 64 columns in three lists, its keys, and hashes of two files. */
+/* Max separators in a shard: those of 64 columns in three lists, of its keys, and of the hashes of
+ * two files. */
 #define MAX_SEPARATORS 1024
 #define MAX_SHARDS 16777216u
 #define MAX_BASENAME 1024 /* max bytes of a name */
-#define PROBED 4096 /* first bytes of a file that contain the key of an index.json of shards */
+/* An index.json of shards has its key "shards" within this many first bytes. */
+#define PROBED 4096
 
 static const struct pstk__mds_packing packings[] = {
     {"", "", 0}, /* none */
@@ -94,7 +96,7 @@ static uint64_t get_number(struct parse *parse, json_t *object, const char *key)
 
 /* ---- a shard --------------------------------------------------------------------------------- */
 
-/* Return why a name cannot be that of a file below the folder, or NULL. */
+/* Return why a name cannot be that of a file below the folder, as a noun phrase, or NULL. */
 static const char *name_wrong(const char *name)
 {
     if (name[0] == 0 || name[0] == '/')
@@ -149,7 +151,7 @@ static void add_columns(struct parse *parse)
     }
 }
 
-/* Check that the shard has the columns of the first. */
+/* Check that the shard has the columns of the first one, and add those of the first. */
 static void check_columns(struct parse *parse, json_t *object)
 {
     for (int k = 0; k < 3 && parse->code == 0; k++) {
@@ -176,7 +178,7 @@ static uint32_t packing_of(json_t *object)
     return 0;
 }
 
-/* Append the name of the shard's file. */
+/* Append the name of the shard's uncompressed file. */
 static void add_name(struct parse *parse, json_t *raw)
 {
     json_t *value = get(parse, raw, "basename", JSON_STRING, "a text");
@@ -196,14 +198,15 @@ static uint32_t add_text(struct parse *parse, const char *text)
 {
     const uint64_t n = strlen(text) + 1, at = parse->n_texts;
     if (n > parse->max_texts - at)
-        return 0; /* not reached: every text is part of the file, which also has its two quotes */
+        return 0; /* not reached: every text is part of the file, and its two quotes are longer than
+                     its 0 */
     memcpy(parse->mds->texts + at, text, n);
     parse->n_texts += n;
     return (uint32_t)at;
 }
 
-/* Store one hash of the shard's file, preferably one that can be checked. Only verify looks at it,
- * so no data set is refused for it. */
+/* Store one of the hashes that are listed for the uncompressed file: the last one that this build
+ * can compute, or else the first. Only verify uses it, so no data set is refused because of it. */
 static void add_hash(struct parse *parse, json_t *raw, struct pstk__mds_shard *shard)
 {
     const char *name, *best = NULL;
@@ -355,7 +358,7 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
         parse.max_texts = size + 1;
         parse.n_texts = 1;
         parse.mds = calloc(1, sizeof *parse.mds + n * sizeof parse.mds->shards[0] + size + 1);
-        /* Every name is part of the text, and its 0 takes the place of its quotes. */
+        /* Every name is part of the text, and its 0 takes less room than its quotes. */
         if (!parse.mds || pstk__texts_open(names, n, size) < 0)
             fail(&parse, PSTK_ENOMEM, "does not fit into memory");
     }

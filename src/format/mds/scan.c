@@ -25,7 +25,7 @@ struct walk {
     uint64_t reported; /* bytes */
 };
 
-/* Fail because of damage in bytes of a sample, or of the offsets (sample PSTK_NONE). */
+/* Fail because of damage at byte `at`, in a sample, or in the offsets (sample PSTK_NONE). */
 static int fail_at(const struct walk *walk, uint64_t sample, uint64_t at, const char *why)
 {
     if (sample == PSTK_NONE)
@@ -238,7 +238,7 @@ int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
         r = fail_fields(&walk);
     walk_close(&walk);
     if (r < 0)
-        found->n_fields = 0; /* only this sample is damaged */
+        found->n_fields = 0; /* the next file may be intact */
     return r;
 }
 
@@ -297,7 +297,7 @@ static int add_sample(struct walk *walk, const struct sample *sample, struct pst
     return r;
 }
 
-/* Report the progress up to byte `at`. */
+/* Report the progress up to byte `at`, if at least `least` bytes are not reported yet. */
 static int report(struct walk *walk, uint64_t at, uint64_t least)
 {
     if (!walk->scan->progress || at - walk->reported < least)

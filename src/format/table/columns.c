@@ -22,8 +22,8 @@ struct sample {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Write the name of a field: that of the column, with _ for each character that fields cannot have.
- */
+/* Write the name of a column's field: the column's name, cut to the max, with _ for each character
+ * that fields cannot have; "columnN" if the column has none. */
 static void name_field(struct pstk__table_column *column, uint32_t number)
 {
     size_t n = strlen(column->key);
@@ -96,7 +96,7 @@ static void list_columns(const struct pstk__table_columns *columns, char text[20
     }
 }
 
-/* Fail because the table lists no images. */
+/* Fail because the table has no column of paths. */
 static int fail_path(const struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
     const struct pstk__table_kind *kind = file->kind;
@@ -301,8 +301,8 @@ int pstk__table_columns_find(struct pstk__table_columns *columns, struct pstk__t
     int r = file->kind->has_header ? read_header(columns, file) : 0;
     columns->at = file->reader.at;
     columns->line = file->line;
-    if (r == 0 && file->kind->has_header) /* before the rows, because a file that is no table has
-                                             wrong ones */
+    /* First, because a file that is no table has wrong rows, too. */
+    if (r == 0 && file->kind->has_header)
         r = find_path(columns, file);
     if (r == 0)
         r = read_sample(columns, file, sample);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CSV as in RFC 4180, with LF or CR LF at the end of a line. A quote inside a value that does not
- * begin with one is a character, as in every reader.
+ * begin with a quote is an ordinary character, as for other readers.
  */
 #include "format/table/table.h"
 
@@ -14,7 +14,7 @@ struct parse {
     uint64_t size, at;
     int is_end;
     char delimiter;
-    char *room; /* rest of the room */
+    char *room; /* unused rest of the caller's room */
     struct pstk__table_row *row;
 };
 
@@ -37,7 +37,7 @@ static int take_quoted(struct parse *parse, struct pstk__cell *cell)
 {
     const uint64_t begin = parse->at++;
     uint64_t from = parse->at;
-    int is_whole = 1; /* 1: it contains no quote */
+    int is_whole = 1; /* 1: the value contains no quote */
     char *to = parse->room;
     for (;; parse->at++) {
         if (parse->at == parse->size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: reads the rows of a table from its file, one after another. One thread. Memory is that of
- * the longest row. Every message names the table, the line and the byte.
+ * file: reads the rows of a table from its file, one after another. One thread. Memory is O(longest
+ * row). Messages about a row name the table, the line and the byte.
  */
 #ifndef PSTK_TABLE_FILE_H
 #define PSTK_TABLE_FILE_H
@@ -29,8 +29,8 @@ int pstk__table_file_open(struct pstk__table_file *file, const struct pstk__stor
 void pstk__table_file_close(struct pstk__table_file *file);
 /* Continue at a row that begins at byte `at` and at this line, and end before byte `end`. */
 void pstk__table_file_seek(struct pstk__table_file *file, uint64_t at, uint64_t line, uint64_t end);
-/* Read the next row into file->row; skips empty lines. 1; 0: there are no more. EBADMSG, EFBIG, or
- * a failure of reading. */
+/* Read the next row into file->row; skips empty lines. 1: done; 0: there are no more. EBADMSG,
+ * EFBIG, ENOMEM, or a failure of reading. */
 int pstk__table_file_next(struct pstk__table_file *file);
 /* Fail because byte `at` of the row is wrong. Returns EBADMSG. */
 int pstk__table_file_fail(struct pstk__table_file *file, uint64_t at, const char *fmt, ...)

@@ -25,7 +25,7 @@ static int wrong(struct pstk__table_row *row, uint64_t at, const char *what)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Read 4 hexadecimal digits; -1: they are none. */
+/* Read 4 hexadecimal digits; -1: other characters. */
 static int32_t read_hex(const char *at, const char *end)
 {
     int32_t number = 0;
@@ -64,8 +64,8 @@ static char *put_utf8(char *to, int32_t point)
     return to;
 }
 
-/* Write the character of the digits after \u, and of the second half of a pair, and move *to past
- * it. Returns the end of the digits; NULL: they are no character. */
+/* Write the character of the digits after \u, with the second half of a pair, and move *to past it.
+ * Returns the end of the digits; NULL: they name no character. */
 static const char *take_point(const char *at, const char *end, char **to)
 {
     int32_t point = read_hex(at, end);
@@ -85,8 +85,8 @@ static const char *take_point(const char *at, const char *end, char **to)
     return at;
 }
 
-/* Unescape the characters between two quotes, which never takes more bytes. Returns the end of the
- * output; NULL: they are no JSON string. */
+/* Unescape the characters between two quotes; the output never has more bytes. Returns its end;
+ * NULL: they are no JSON string. */
 static char *unescape(const char *at, const char *end, char *to)
 {
     static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
@@ -107,7 +107,7 @@ static char *unescape(const char *at, const char *end, char *to)
     return to;
 }
 
-/* Read the string in quotes that is the piece, and move *room past it. 0, or -1. */
+/* Read a piece that is a string in quotes, and move *room past its text. 0, or -1. */
 static int read_string(const struct pstk__json_piece *piece, char **room, const char **text,
                        uint64_t *size)
 {

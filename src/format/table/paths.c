@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: the folder has such a file, with a column file_name. */
+/* 1: the folder has a file `name` with a column file_name, whose path becomes `table`; 0: it has
+ * none; <0: the file cannot be read. */
 static int has_metadata(const struct pstk__store *store, const char *folder, const char *name,
                         char table[PATH_MAX])
 {

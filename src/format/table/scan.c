@@ -32,7 +32,7 @@ struct part {
     uint64_t at, line;
 };
 
-/* The first label of a kind, for messages. */
+/* The first label of a kind, which messages name. */
 struct label {
     uint64_t line; /* 0: there is none */
     uint64_t size;
@@ -46,8 +46,9 @@ struct work {
     struct pstk__store_entry table; /* the table when the index was requested */
     struct pstk__table_columns columns;
     struct pstk__table_classes classes; /* owned */
-    struct label first_labels[2]; /* a name, a number: CSV has no quotes that distinguish them */
-    struct label digits[2];       /* the first label of digits, and one of another length */
+    struct label first_labels[2]; /* of a name, and of a number: CSV has no quotes that distinguish
+                                     them */
+    struct label digits[2];       /* of digits, and of digits of another length */
     struct part *parts;           /* owned; n_parts, and the end of the last one */
     uint64_t n_parts, max_parts;
     uint32_t fields[PSTK__TABLE_MAX_CELLS]; /* field of each column, by number */
@@ -57,12 +58,12 @@ struct work {
     char missing[PSTK__VALUES_MAX_PATH]; /* path of the first missing image, below the root */
 };
 
-/* The result of a job: the rows of a part. */
+/* The result of a job: the rows of one part. */
 struct result {
     struct pstk__index_rows rows; /* owned */
     struct pstk__index_field sums[PSTK_MAX_FIELDS];
     uint64_t digest[2];
-    uint64_t most;  /* bytes of the largest sample's values */
+    uint64_t most;  /* bytes of the largest sample's values and columns */
     uint64_t odd;   /* 1: a path is not UTF-8 */
     uint64_t bytes; /* bytes of the images */
     uint64_t n_missing;
@@ -144,8 +145,8 @@ static int is_blank_number(const struct pstk__cell *cell)
     return inner.size < cell->size && pstk__cell_is_number(&inner);
 }
 
-/* Refuse names among numbers: as classes, all numbers would get other ones. Digits with leading
- * zeros count as both. */
+/* Refuse a table of CSV with both names and numbers as labels: one name among numbers would make
+ * classes of them, with other numbers. Digits with leading zeros may be either. */
 static int check_label(struct work *work, struct pstk__table_file *file,
                        const struct pstk__cell *cell)
 {
@@ -179,8 +180,8 @@ static int check_label(struct work *work, struct pstk__table_file *file,
         other->shown);
 }
 
-/* Add the name in a row's label. A row without one is left to the second reading, which reports it.
- */
+/* Add the name in a row's label. A row without a label is left to the second reading, which reports
+ * it. */
 static int add_class(struct work *work, struct pstk__table_file *file)
 {
     const struct pstk__table_column *label = &work->columns.of[work->columns.label];
@@ -668,8 +669,8 @@ static const char *differs(void *user, const struct pstk__index *index)
                : "the table was changed";
 }
 
-/* Digest all that the index depends on, except the table's size and time: its name, the root folder
- * given, and the types. */
+/* Digest the version of a scan, the table's name, the root folder given, and the types that the
+ * caller wants. The table's size and time are compared by differs. */
 static void digest_key(const struct work *work, uint64_t key[2])
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
@@ -691,8 +692,8 @@ static void digest_key(const struct work *work, uint64_t key[2])
     }
 }
 
-/* Set the position of the index, next to the folder of the table: inside it, its own folder could
- * be taken for an empty class. */
+/* Set the position of the index: next to the folder of the table, since a folder in it could be
+ * taken for an empty class. */
 static int location_of(const struct work *work, char folder[PATH_MAX],
                        struct pstk__index_location *location, struct pstk_error *err)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan: the index of a table of images. It has a part for each 4 MiB of the table, whose rows are
- * in memory at once for each thread that builds it.
+ * scan: the index of a table of images. It has a part for each 4 MiB of the table. Each thread that
+ * builds it has the rows of one part in memory.
  *
- * The table is read twice. First, one thread finds the begins of parts, and the names of classes.
- * Then several threads read it part by part, and check the images.
+ *
+ * The table is read twice. First, one thread finds the begins of the parts, and the names of
+ * classes. Then several threads read one part each, and look for its images.
  */
 #ifndef PSTK_TABLE_SCAN_H
 #define PSTK_TABLE_SCAN_H

@@ -7,7 +7,7 @@
 static const struct pstk__table_kind *const kinds[] = {&pstk__table_csv, &pstk__table_tsv,
                                                        &pstk__table_json};
 
-/* 1: the path ends in one of these. */
+/* 1: the path ends in one of these endings, whatever its case. */
 static int has_ending(const char *path, const char *endings)
 {
     const size_t length = strlen(path);

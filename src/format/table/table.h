@@ -3,8 +3,9 @@
  * table: a table of images as text, row by row: CSV, TSV or JSON lines. A family: this is the
  * contract, NAME.c an entry, table.c the list.
  *
+ *
  * Entries are pure: they parse bytes in memory, and write unescaped text into memory of the caller.
- * They know nothing of columns and their types.
+ * They do not depend on columns and their types.
  */
 #ifndef PSTK_TABLE_TABLE_H
 #define PSTK_TABLE_TABLE_H

@@ -15,7 +15,8 @@ enum pstk__cell_class {
     PSTK__CLASS_FLOAT,
     PSTK__CLASS_BOOL,
     PSTK__CLASS_TEXT,
-    PSTK__CLASS_MIXED, /* also null, lists and objects */
+    PSTK__CLASS_MIXED, /* null, lists, objects, JSON numbers that are neither; or cells of several
+                          classes */
 };
 
 enum pstk__cell_class pstk__cell_class(const struct pstk__cell *cell);
@@ -41,7 +42,7 @@ struct pstk__table_column {
     char key[PSTK__TABLE_MAX_KEY + 1]; /* name in the table */
     uint32_t reading;                  /* enum pstk__table_reading */
     uint32_t dtype;                    /* dtype of a scalar */
-    uint32_t class;    /* enum pstk__cell_class: all cells must have it; NONE: any */
+    uint32_t class;    /* class of a scalar's cells (FLOAT: or INTEGER); NONE, MIXED: any */
     uint32_t may_lack; /* 1: a row of JSON lines without the column has null */
 };
 

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-/* Fields whose suffixes have dots. */
+/* The fields whose suffixes have dots. */
 struct dotted {
     uint64_t fields;                /* a set */
-    uint64_t same[PSTK_MAX_FIELDS]; /* for each field: the set of fields with its stem */
+    uint64_t same[PSTK_MAX_FIELDS]; /* for each field: the set of fields with its stem, itself
+                                       included */
     int are_alike;                  /* 1: two of them have the same end and different stems */
     int are_numbered;               /* 1: each stem has a digit */
 };

@@ -15,7 +15,7 @@ enum { SIZE_SIZE = 12, CHECKSUM_SIZE = 8 };
 
 #define FILE_MAX (1ull << 44) /* max bytes of an archive: extents end below */
 
-/* The values that headers before a member's own give. */
+/* The values from headers before a member's own. */
 struct pending {
     char name[PSTK__TAR_MAX_NAME]; /* "": none */
     const uint8_t *named;          /* position of the name, borrowed; unset without a name */
@@ -208,7 +208,7 @@ static enum pstk__tar_step fail(struct pstk__tar_fault *fault, const char *why, 
     return PSTK__TAR_BAD;
 }
 
-/* Set the values of a member's own header, after those of the headers before it. */
+/* Set the member from its own header, and from the values of the headers before it. */
 static enum pstk__tar_step finish(struct pstk__tar_member *member, const struct pending *pending,
                                   const uint8_t *header, uint64_t size, enum kind kind)
 {
@@ -280,7 +280,7 @@ enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t beg
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* 1: some part of the name is __...__, as in WebDataset's own members. */
+/* 1: a part of the name is __...__, as in WebDataset's own members. */
 static int is_meta(const char *text)
 {
     for (const char *part = text; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {

@@ -2,9 +2,10 @@
 /*
  * member: steps through the members of a tar in memory. Pure.
  *
- * Reads POSIX.1-1988 (ustar), POSIX.1-2001 (pax: path and size of typeflags x), and GNU's long
- * names (typeflags L, K) and binary sizes. Checks each header's checksum. Refuses links, devices
- * and sparse files. A name is bytes: it is never used as a path.
+ * Reads POSIX.1-1988 (ustar), POSIX.1-2001 (pax: path and size of typeflag x), and GNU's long names
+ * (typeflag L) and binary sizes. Skips global pax records and long names of links (typeflags g, K).
+ * Checks each header's checksum. Refuses links, devices and sparse files. A name is bytes: it is
+ * never used as a path.
  */
 #ifndef PSTK_TAR_MEMBER_H
 #define PSTK_TAR_MEMBER_H
@@ -13,7 +14,8 @@
 
 #define PSTK__TAR_BLOCK 512
 #define PSTK__TAR_MAX_NAME 4096 /* bytes of a name, its 0 included */
-/* Max bytes of all headers of a member: its own, and those of names and pax records before it. */
+/* Max bytes of all headers of a member: its own, and those before it with its name or pax records.
+ */
 #define PSTK__TAR_MAX_HEADERS (1u << 20)
 
 /* A regular file of the archive. */
@@ -40,13 +42,13 @@ struct pstk__tar_name {
 
 enum pstk__tar_step {
     PSTK__TAR_MEMBER, /* *member is the next regular file */
-    PSTK__TAR_OTHER,  /* a folder or another entry without data: only member->next is set */
+    PSTK__TAR_OTHER,  /* a folder, or a file whose name ends in '/': it belongs to no sample */
     PSTK__TAR_END,    /* a block of zeros */
     PSTK__TAR_MORE,   /* the bytes end within the headers */
     PSTK__TAR_BAD,    /* damage: the reason and its position are in the fault */
 };
 
-/* The reason why a step failed, static storage, and its byte of the archive. */
+/* The reason of a failed step, static storage, and its byte of the archive. */
 struct pstk__tar_fault {
     const char *why;
     uint64_t at;

@@ -36,7 +36,7 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
 }
 
 /* Scanners for plain archives and for compressed ones. In a folder with both, the compressed ones
- * are left out: they must be the same archives. */
+ * are left out: each must have its plain form next to it. */
 enum { PLAIN, PACKED, N_SCANNERS };
 static const struct pstk__scanner scanners[N_SCANNERS] = {
     [PLAIN] = SCANNER(PLAIN_NAMES, 0),
@@ -140,8 +140,8 @@ static struct pstk__extent member_of(const struct pstk__source *source,
         .file = at->shard, .record = at->record, .offset = begin, .size = size, .whole_size = size};
 }
 
-/* 1: the missing suffix, or another one with its end, has a dot, so keys may end at the last dot.
- */
+/* 1: keys may end at the last dot: the missing suffix, or another one with its end, has a dot, and
+ * the caller has not chosen the first dot. */
 static int may_end_later(const struct pstk__source *source, uint32_t field)
 {
     const struct pstk_field *fields = source->schema.fields;
@@ -165,7 +165,8 @@ static int fail_absent(const struct pstk__source *source, const struct pstk__sam
         may_end_later(source, field) ? "; " PSTK__TAR_LAST_DOT : "");
 }
 
-/* Compare an extent with the index's own limits, which sized the memory. */
+/* Check an extent by the size of its file, and by the index's own limits, which sized the memory.
+ */
 static int check_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                         const struct pstk__extent *extent, struct pstk_error *err)
 {
@@ -206,7 +207,7 @@ static int tar_extent(const struct pstk__source *source, const struct pstk__samp
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* The parsing of a sample. */
+/* The parsing of one sample. */
 struct parse {
     const struct pstk__source *source;
     const struct pstk__sample_location *at;
@@ -214,7 +215,7 @@ struct parse {
     struct pstk_error *err;
     uint64_t fields; /* wanted fields */
     const struct pstk__tar_suffixes *suffixes;
-    /* The preferred member among those seen, for a field with a choice. */
+    /* For each field with a choice: the preferred member among those seen. */
     struct choice {
         const struct pstk__extent *extent; /* NULL: none */
         uint64_t begin, data, size;
@@ -272,8 +273,8 @@ static int view_key(struct parse *parse, const struct pstk__extent *extent,
     return 0;
 }
 
-/* Put a member of the sample into the record, or keep it until all candidates of its field were
- * seen. */
+/* Put a member of the sample into the record. If its field has a choice, keep the member until all
+ * candidates were seen. */
 static int view_member(struct parse *parse, const struct pstk__extent *extent,
                        const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
@@ -304,8 +305,8 @@ static int view_choices(struct parse *parse)
     return r;
 }
 
-/* Says whether the first member of an extent gives the key. */
-enum key_of { NO_KEY, KEY_TOO, KEY_ALONE /* the extent has its headers, not its data */ };
+/* Says whether the first member of an extent gives the key of the sample. */
+enum key_of { NO_KEY, KEY_TOO, KEY_ALONE /* the extent ends after the headers */ };
 
 /* Parse all members in an extent. */
 static int parse_extent(struct parse *parse, const struct pstk__extent *extent, enum key_of key)

@@ -16,8 +16,8 @@
 
 #define INFERRED 1000 /* samples whose members give the fields */
 #define NEAR_BYTES                                                                                 \
-    65536 /* max bytes between the members of a sample that are read, because skipping costs more  \
-           */
+    65536 /* max bytes, in all, between the members of a sample that are read with them, because   \
+             skipping costs more */
 #define MAX_VALUE 0xffffffffull
 
 /* Advice in messages about suffixes. */
@@ -25,7 +25,7 @@
 
 /* ---- bytes of the archive -------------------------------------------------------------------- */
 
-/* An archive that is read; reader.at: begin of the next member. */
+/* An archive that is read. reader.at: begin of the next member. */
 struct walk {
     struct pstk__file_reader reader;
     uint64_t n_members; /* members passed */
@@ -165,7 +165,7 @@ static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
     return fail_at(walk, at, PSTK_EINVAL, why);
 }
 
-/* 1: the caller calls this suffix the key. */
+/* 1: the suffix is __key__, and the caller wants the key of samples by that name. */
 static int is_key(const struct walk *walk, const char *suffix)
 {
     return strcmp(suffix, PSTK__TAR_KEY) == 0 && pstk__tar_wants_key(walk->reader.scan->foreign);
@@ -206,7 +206,7 @@ static int add_field(struct walk *walk, struct pstk__inferred_schema *found, con
     return 0;
 }
 
-/* Add the fields that the caller names, and that no inspected sample has. */
+/* Add the fields that the caller names, if no inspected sample has them. */
 static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
                       struct pstk__inferred_schema *found)
 {
@@ -246,7 +246,7 @@ static int look_at_array(struct walk *walk, const struct pstk__tar_member *membe
     return n < 0 ? (int)n : 0;
 }
 
-/* Add the fields of a member. */
+/* Add the field of a member, and note that its sample has it. */
 static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                    struct pstk__inferred_schema *found, struct pstk__tar_together *together)
 {
@@ -290,7 +290,7 @@ static void see_example(struct example *example, uint64_t number,
     snprintf(example->name, sizeof example->name, "%.63s", slash ? slash + 1 : member->name);
 }
 
-/* Refuse names whose keys end at another dot, unless the caller has chosen the first. */
+/* Refuse names whose keys may end at another dot, unless the caller has chosen a dot. */
 static int check_dots(struct walk *walk, const struct example *example,
                       const struct pstk__inferred_schema *found,
                       const struct pstk__tar_together *together)
@@ -429,7 +429,7 @@ static int no_memory(struct samples *samples)
                       "no memory for the index of %s", samples->walk.reader.scan->path);
 }
 
-/* Note the bytes before a member's data. */
+/* Note the bytes before a member's data, if they are the most so far. */
 static void see_headers(struct samples *samples, const struct pstk__tar_member *member)
 {
     uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
@@ -518,8 +518,9 @@ static int fail_second(struct samples *samples, const struct pstk__tar_name *nam
     return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
 }
 
-/* Choose between two members of a row for a field that takes the first of several suffixes. 1: the
- * new one is preferred, and the counts of the old one were subtracted; 0: the old one stays. */
+/* Choose between two members of a row for a field that takes the first of several suffixes. 1: take
+ * the new one; the counts of an old one were subtracted; 0: the old one stays; 2: the old one has
+ * the same suffix; ENOMEM. */
 static int choose(struct samples *samples, int suffix, uint64_t size, uint32_t f)
 {
     const struct pstk__index_rows *rows = samples->rows;
@@ -547,7 +548,8 @@ static int choose(struct samples *samples, int suffix, uint64_t size, uint32_t f
     return 1;
 }
 
-/* 1: the member goes into its row; 0: it does not; <0: the row has such a member already. */
+/* 1: the member goes into its row; 0: it does not; EBADMSG: the row has such a member already;
+ * ENOMEM. */
 static int is_taken(struct samples *samples, int suffix, const struct pstk__tar_name *name,
                     const struct pstk__tar_member *member)
 {

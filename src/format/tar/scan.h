@@ -7,7 +7,8 @@
 
 /* Columns of a row: the begin of the sample's first member; then for each field the begin of its
  * member, relative to that, and the bytes from there to the end of its data. 0 and 0: the field is
- * absent. The begin of a member is here its first header that matters (member.h). */
+ * absent. The field of the key has the headers of the sample's first member. The begin of a member
+ * is here its first header that matters (member.h). */
 static inline uint32_t pstk__tar_begin(uint32_t field)
 {
     return 1 + 2 * field;

@@ -7,8 +7,8 @@
 
 /* ---- lists of the caller's ------------------------------------------------------------------- */
 
-/* Step to the next suffix of a list "jpg;png": return its size, and move *list past it. 0: no more.
- */
+/* Step to the next suffix of a list "jpg;png": return its size, and move *list past it. 0: there
+ * are no more. */
 static size_t next_of(const char **list, const char **suffix)
 {
     *suffix = *list;
@@ -49,7 +49,7 @@ const char *pstk__tar_suffix_name(const struct pstk_foreign *foreign, const char
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-/* Suffixes of images; the first that occurs names the field. */
+/* Suffixes of images, in the order of preference for the name of a field. */
 static const char *const images[] = {"jpg", "jpeg", "png"};
 #define N_IMAGES (sizeof images / sizeof images[0])
 
@@ -60,7 +60,7 @@ static size_t stem_of(const char *suffix)
     return dot ? (size_t)(dot + 1 - suffix) : 0;
 }
 
-/* Return the number of the image type, or -1. */
+/* Return the number of a suffix's image type, or -1. */
 static int image_of(const char *suffix)
 {
     for (size_t i = 0; i < N_IMAGES; i++)
@@ -69,7 +69,7 @@ static int image_of(const char *suffix)
     return -1;
 }
 
-/* 1: both are images that differ only in the last part. */
+/* 1: both are suffixes of images that differ only in the last part. */
 static int is_same_image(const char *a, const char *b)
 {
     const size_t n = stem_of(a);
@@ -117,7 +117,7 @@ static void add_list(struct pstk__tar_suffixes *suffixes, const struct pstk_firs
         add(suffixes, one, n, field, PSTK__TAR_CHOICE);
 }
 
-/* Add the other image types of a field, if no other field has images of its stem. */
+/* Add the other image types to a field, unless another field has images of its stem. */
 static void add_either(struct pstk__tar_suffixes *suffixes,
                        const struct pstk__inferred_schema *found, uint32_t field)
 {
@@ -202,8 +202,9 @@ static int are_together(const struct pstk__tar_together *together, uint64_t fiel
     return 0;
 }
 
-/* Return the set of fields to join with field `first`: those of its stem, of which it is the first.
- * 0: it is not the first of several, or samples have two of them, or the caller names another. */
+/* Return the set of fields to join with field `first`: the other image types of its stem. 0: there
+ * are none, or one of them is preferred, or the caller names one, or a sample has two of the
+ * fields. */
 static uint64_t one_with(const struct pstk__tar_together *together,
                          const struct pstk__inferred_schema *found, uint32_t first,
                          const struct pstk_foreign *foreign)

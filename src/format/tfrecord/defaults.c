@@ -67,7 +67,8 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
     const uint32_t n = foreign ? foreign->n_defaults : 0;
     uint64_t size = aligned(sizeof **out);
     *out = NULL;
-    /* A damaged data set has the fields of its first intact file, which may lack some. */
+    /* A damaged data set has the fields of its first intact file, which may lack fields with a
+     * default. */
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk_default *given = &foreign->defaults[i];
         if (opening->salvage && pstk__index_find_field(found, given->name) < 0)

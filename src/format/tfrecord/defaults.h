@@ -9,12 +9,12 @@
 #include "format/format.h"
 #include "store/index/index.h"
 
-/* The defaults, in one block of memory: free() ends it. */
+/* The defaults, in one block of memory, which free() releases. */
 struct pstk__tfrecord_defaults {
     struct {
         uint32_t is_given; /* 1: the field has a default */
-        uint32_t size;     /* bytes of it */
-        const uint8_t *at; /* its bytes in this block, at a multiple of 8 */
+        uint32_t size;     /* bytes of the default */
+        const uint8_t *at; /* bytes of the default in this block, at a multiple of 8 */
     } of[PSTK_MAX_FIELDS];
 };
 
@@ -23,14 +23,13 @@ struct pstk__tfrecord_defaults {
 int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
                                  const struct pstk__inferred_schema *found,
                                  const struct pstk__opening *opening, struct pstk_error *err);
-/* Set the parts of a source that concern absent values: the number of records that lack each field,
- * the limits that a default needs, and the identity, which depends on defaults. defaults: or NULL.
- */
+/* Set the members of a source that depend on absent values: the number of records that lack each
+ * field, and for defaults the limits and the identity. defaults: or NULL. */
 void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defaults,
                                       const struct pstk__inferred_schema *found,
                                       struct pstk__source *source);
-/* View the value of field i in a record without it: its default, or no feature, which is empty or
- * an error. `data` of the record is borrowed; defaults: or NULL. */
+/* View the value of field i in a record without it: its default, or an absent feature, which is
+ * empty or an error. `data` of the record is borrowed; defaults: or NULL. */
 void pstk__tfrecord_defaults_view(const struct pstk__tfrecord_defaults *defaults,
                                   const struct pstk__inferred_schema *found, uint32_t i,
                                   const uint8_t *data, struct pstk__field_view *view);

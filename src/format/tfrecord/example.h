@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * example: the features of tf.train.Example as fields. The key of a feature is the name of its
- * field; bytes that names cannot have, as the '/' of "image/encoded", become '.'. Pure.
+ * field; bytes that a name cannot have, as the '/' of "image/encoded", become '.'. Pure.
  */
 #ifndef PSTK_TFRECORD_EXAMPLE_H
 #define PSTK_TFRECORD_EXAMPLE_H
@@ -21,9 +21,9 @@ enum pstk__tfrecord_coding {
 /* Name of the field if a record is one value. */
 #define PSTK__TFRECORD_DATA "data"
 
-/* 1: the key becomes `name`. */
+/* 1: `name` is the name of this key. */
 int pstk__tfrecord_is_name(const char *name, const uint8_t *key, uint64_t size);
-/* Write the name that a key of 1 to PSTK_MAX_NAME - 1 bytes becomes. */
+/* Write the name of a key of 1 to PSTK_MAX_NAME - 1 bytes. */
 void pstk__tfrecord_name(char name[PSTK_MAX_NAME], const uint8_t *key, uint64_t size);
 
 /* Return the number of a key's field, or -1; `guess`: the most likely number. */

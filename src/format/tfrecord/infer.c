@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INFERRED 1000              /* records that give the fields, */
-#define INFERRED_BYTES (64u << 20) /* or max bytes of these records */
+#define INFERRED 1000              /* records from which fields are inferred, */
+#define INFERRED_BYTES (64u << 20) /* or max bytes of the file */
 
-/* The statistics of a feature. A record in which it has no list has no values of it. */
+/* The statistics of a feature. Records without a list of it do not count. */
 struct sketch {
     char key[PSTK_MAX_NAME]; /* key in the records, at most PSTK_MAX_NAME - 1 bytes */
     uint32_t key_size;
     uint32_t type;        /* enum pstk__feature_type; EMPTY: no record has a list of it */
-    uint64_t least, most; /* min and max values in a record that has a list of it */
+    uint64_t least, most; /* min and max values of its lists */
     uint64_t n;           /* number of its lists */
     int is_image;         /* 1: all values so far begin as JPEG or PNG files */
 };
@@ -28,7 +28,7 @@ struct sample {
     struct pstk__tfrecord_walk walk;
     struct sketch sketches[PSTK_MAX_FIELDS];
     uint32_t n;
-    uint64_t n_examples; /* intact records that have features */
+    uint64_t n_examples; /* intact Examples that have features */
     uint64_t n_others;   /* intact records that are no Example */
     int is_other;        /* 1: an intact record cannot become fields */
 };
@@ -184,7 +184,7 @@ static int add_other(struct sample *sample, const uint8_t *data)
                : 0;
 }
 
-/* Add a record. Damaged ones are left to their readers. */
+/* Add a record. A damaged one is skipped: its readers report it. */
 static int add_record(struct sample *sample)
 {
     const uint8_t *data;
@@ -204,8 +204,8 @@ static int add_record(struct sample *sample)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Make the field of a sketch over n_records. An image that some records lack stays an image: a list
- * of images could not be decoded, and an empty value is no image. */
+/* Make the field of a sketch over n_records. An image that some records lack stays an image,
+ * because a list of images could not be decoded, and an empty value is no image. */
 static void make_field(struct pstk__index_field *out, const struct sketch *sketch,
                        uint64_t n_records)
 {
@@ -258,7 +258,7 @@ static int make_fields(const struct sample *sample, const struct pstk_foreign *w
     return r;
 }
 
-/* 1: the caller wants whole records. */
+/* 1: the caller wants whole records, and names their field. */
 static int wants_whole(const struct pstk_foreign *wanted)
 {
     for (uint32_t i = 0; wanted && i < wanted->n_fields; i++)

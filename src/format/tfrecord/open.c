@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 1: no file with these first bytes is compressed: they are the head of a record. */
+/* 1: these first bytes of a file are the head of a record, so the file is not compressed. */
 static int begins_with_record(const uint8_t *head, uint64_t n)
 {
     uint64_t length;
@@ -33,9 +33,10 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
         .retype = pstk__tfrecord_retype,                                                           \
     }
 
-/* The scanners, by the files that they take. NAMED: names that only TFRecords have. PACKED: names
- * of compressed files, in a folder without others. SHARDS: names that other formats use as well, if
- * the first file begins with a record. ANY: files that a path names itself. */
+/* The scanners, by the names of the files that they take. NAMED: names that only TFRecords have.
+ * PACKED: names of compressed files, if a folder has none of those. SHARDS: names that other
+ * formats use as well, if the first file begins with a record. ANY: the path of a file, or a
+ * pattern, if the first file begins with a record. */
 enum { NAMED, PACKED, SHARDS, ANY };
 static const struct pstk__scanner scanners[] = {
     [NAMED] = SCANNER(NAMED_NAMES, PACKED_NAMES),
@@ -46,7 +47,8 @@ static const struct pstk__scanner scanners[] = {
 
 /* ---- which files ----------------------------------------------------------------------------- */
 
-/* 1: the first file of a path exists, is not empty, and begins with a record. */
+/* 1: the first file of a path that is not empty begins with a record, perhaps once it is unpacked.
+ */
 static int begins_so(const struct pstk__store *store, const char *path, const char *wanted)
 {
     struct pstk__listing listing;
@@ -74,14 +76,15 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
     return r;
 }
 
-/* 1: a regular file lies at the path, or the path is a pattern. */
+/* 1: a regular file lies at the path, or the path is a pattern; <0: a negative errno. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
     const int r = pstk__store_find_file(store, path);
     return r != 0 ? r : pstk__listing_is_pattern(store, path);
 }
 
-/* 1: *scanner reads the files of the path; 0: they are not of this format. */
+/* 1: *scanner reads the files of the path; 0: they are not of this format; <0: it cannot be known.
+ */
 static int choose(const struct pstk__store *store, const char *path,
                   const struct pstk__scanner **scanner, struct pstk_error *err)
 {
@@ -163,7 +166,7 @@ struct parse {
     struct pstk__record *out;
     struct pstk_error *err;
     const uint8_t *data;
-    uint64_t length; /* bytes of the record */
+    uint64_t length; /* bytes of the record's data */
 };
 
 static int fail_data(const struct parse *parse, const char *what)
@@ -212,7 +215,8 @@ static int check_view(const struct parse *parse, uint32_t i, const char *wrong)
                  : 0;
 }
 
-/* View all data as one value. Its reader compares the checksum, during the copy if possible. */
+/* View all data as one value. The reader of bytes and arrays compares the checksum, during the copy
+ * if possible; for other kinds it is compared here. */
 static int view_whole(const struct parse *parse)
 {
     const struct pstk__index_field *field = &pstk__indexed_index(parse->source)->found.fields[0];
@@ -249,16 +253,16 @@ static int view_feature(const struct parse *parse, uint32_t i, const struct pstk
     return check_view(parse, i, NULL);
 }
 
-/* View the features of an Example. Of those with one key the last counts, as protobuf reads a map.
- * A missing field has its default, or a view that reports it when it is read; a feature without a
- * list counts as missing, as in TensorFlow. */
+/* View the features of an Example. If several have one key, the last counts, as protobuf reads a
+ * map. A missing field has its default, or a view that reports the error when it is read. A feature
+ * without a list counts as missing, as in TensorFlow. */
 static int view_features(const struct parse *parse)
 {
     const struct pstk__inferred_schema *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__record *out = parse->out;
     struct pstk__example example;
     struct pstk__feature feature,
-        last[PSTK_MAX_FIELDS]; /* features whose keys are those of the fields */
+        last[PSTK_MAX_FIELDS]; /* for each field: the last feature with its key */
     uint64_t seen = 0;
     uint32_t guess = 0;
     int r = check_data(parse);

@@ -17,7 +17,7 @@ struct scan {
     struct pstk__tfrecord_walk walk;
     struct pstk__inferred_schema *found;
     uint32_t guess; /* likely field of the next feature */
-    uint64_t has;   /* fields of the record so far, a bit each; of entries with one key, the last
+    uint64_t has;   /* fields of the record so far, a bit each; if entries have one key, the last
                        counts */
     int is_damaged; /* 1: the checksum of the record's data is wrong */
 };
@@ -27,7 +27,7 @@ static int fail_key(struct scan *scan, const uint8_t *key, uint64_t key_size)
 {
     char name[PSTK_MAX_NAME];
     const uint8_t *data;
-    if (scan->is_damaged) /* the data is read once, not for each of its keys */
+    if (scan->is_damaged) /* the data was read for one of its keys already */
         return 0;
     pstk__tfrecord_name(name, key, key_size < PSTK_MAX_NAME ? key_size : PSTK_MAX_NAME - 1);
     const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
@@ -108,7 +108,7 @@ struct field {
 };
 
 /* Read the head of the field at `at`, in a message that ends at `end`. A group is read in full,
- * because it has no size. 1: done; 0: no field is there. */
+ * because it has no size. 1: done; 0: there is no field. */
 static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field *field)
 {
     const uint64_t pieces[] = {PSTK__FILE_READER_HEADER, end - at};
@@ -126,7 +126,7 @@ static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field 
     return 0;
 }
 
-/* 1: an entry, which begins with these bytes, has one value of `*size` bytes. */
+/* 1: an entry that begins with these bytes has one value of `*size` bytes. */
 static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pstk__feature *feature,
                         uint64_t *size)
 {
@@ -145,7 +145,7 @@ static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pst
     return 1;
 }
 
-/* Measure the field at *at of Features that end at `end`, and step past it. 1: done; 0: it is no
+/* Measure the field at *at in Features that end at `end`, and step past it. 1: done; 0: it is no
  * field. */
 static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
 {
@@ -178,7 +178,7 @@ static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
     return r < 0 ? r : 1;
 }
 
-/* Measure the field at *at of an Example that ends at `end`, and step past it. 1: done; 0: it is no
+/* Measure the field at *at in an Example that ends at `end`, and step past it. 1: done; 0: it is no
  * field. */
 static int measure_field(struct scan *scan, uint64_t *at, uint64_t end)
 {
@@ -246,7 +246,7 @@ int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *ro
         const int added = add_record(&scan, rows);
         r = added < 0 ? added : 1;
         rows->n -=
-            added < 0 && rows->n == scan.walk.n; /* the record is damaged, and has a row already */
+            added < 0 && rows->n == scan.walk.n; /* the record is damaged, but its row was added */
     }
     pstk__tfrecord_walk_close(&scan.walk);
     return r;

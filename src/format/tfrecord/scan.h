@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan: reads a file once, for its index. A length is used only after its checksum was compared;
- * the checksums of data are compared when records are read. Large values are skipped.
+ * scan: reads a file once, for its index. A length is used only after its checksum was compared.
+ * The checksums of data are compared when records are read. Large values are skipped.
  */
 #ifndef PSTK_TFRECORD_SCAN_H
 #define PSTK_TFRECORD_SCAN_H

@@ -37,12 +37,13 @@ int pstk__tfrecord_walk_fail(struct pstk__tfrecord_walk *walk, int code, const c
     return pstk__fail_at(walk->reader.err, code, scan->name, record, walk->begin, 0);
 }
 
-/* Fail because the 12 bytes at the begin of a record are not the head of one. */
+/* Fail because the 12 bytes at the begin of a record are not the head of one. The message says what
+ * they may be. */
 static int fail_head(struct pstk__tfrecord_walk *walk, const uint8_t *head)
 {
     const int is_gzip = head[0] == 0x1f && head[1] == 0x8b;
     const int is_zlib = head[0] == 0x78 && (head[0] << 8 | head[1]) % 31 == 0;
-    if (walk->begin == 0 && is_gzip) /* in a data set that was taken for a plain one */
+    if (walk->begin == 0 && is_gzip) /* the first file of the data set is not compressed */
         return pstk__tfrecord_walk_fail(
             walk, PSTK_ENOTSUP,
             "the file is compressed by gzip, the first of the data set is not: "

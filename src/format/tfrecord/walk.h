@@ -17,12 +17,13 @@ struct pstk__tfrecord_walk {
 int pstk__tfrecord_walk_open(struct pstk__tfrecord_walk *walk, const struct pstk__scan *scan,
                              struct pstk_error *err);
 void pstk__tfrecord_walk_close(struct pstk__tfrecord_walk *walk);
-/* Step to the next record. 1: it is there, complete by its length; 0: the file ends; EBADMSG:
- * damage, or the end within a record; ENOTSUP: the file is compressed; ECANCELED, ... */
+/* Step to the next record. 1: it is complete by its length; 0: the file ends; EBADMSG: damage, or
+ * the file ends within a record; ENOTSUP: the file is compressed; EFBIG: the record has 4 GiB or
+ * more; ECANCELED, ... */
 int pstk__tfrecord_walk_next(struct pstk__tfrecord_walk *walk);
-/* Read the data of the record with its checksum: *data is borrowed until the next call. */
+/* Read the data of the record, and its checksum after it: *data is borrowed until the next call. */
 int pstk__tfrecord_walk_data(struct pstk__tfrecord_walk *walk, const uint8_t **data);
-/* Fail because of the record. Returns `code`. */
+/* Fail with a message that names the record. Returns `code`. */
 int pstk__tfrecord_walk_fail(struct pstk__tfrecord_walk *walk, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

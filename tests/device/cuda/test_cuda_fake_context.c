@@ -10,7 +10,7 @@ static void *on_a_fresh_thread(void *arg)
     return NULL;
 }
 
-/* Which devices have a context after f ran on a thread that knows nothing yet: bits. */
+/* Return a bit for each device with a context after f ran on a new thread. */
 static uint32_t contexts_after(void (*f)(void))
 {
     pthread_t t;

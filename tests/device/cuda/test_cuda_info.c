@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of GPUs, and measuring their copies, on devices of the fake. */
+/* Descriptions of GPUs, and measurements of their copies, on devices of the fake. */
 #include "device/cuda/info.h"
 
 #include "support/cuda_fake/cuda_fake.h"
@@ -92,7 +92,7 @@ TEST(a_device_is_described_without_touching_it)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* What cannot be asked stays unknown, and the rest is told. */
+/* A fact that cannot be found stays unknown, and the others are reported. */
 TEST(every_answer_that_fails_leaves_its_member_unknown)
 {
     struct pstk_device d;

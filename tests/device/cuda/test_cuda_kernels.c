@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device computes, thread by thread on the host, beside what the CPU's kernels compute. */
+/* The device's kernels, run thread by thread on the host, compared with the CPU's kernels. */
 #include "base/cast.h"
 #include "device/cuda/arithmetic.h"
 #include "pixels/resize.h"
@@ -220,7 +220,7 @@ TEST(a_table_without_a_line_gives_its_elements)
         }
 }
 
-/* How often each byte of the output is written: a write shows on one of two fills. */
+/* 1: each byte of the output is written once: a write shows on one of two fills. */
 static int written_once(const struct images *m)
 {
     const struct pstk__pixels_kind kind = pstk__pixels_kind(&m->p);

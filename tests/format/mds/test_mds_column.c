@@ -96,7 +96,7 @@ TEST(values_lie_by_the_sizes_in_the_head)
     CHECK_EQ(offsets.begin[3], 19 + 0xffffffffull);
 }
 
-/* What a caller wants. */
+/* The field that a caller wants. */
 static struct pstk_field wanted(uint32_t kind, uint32_t dtype, uint32_t n_dims, uint64_t first)
 {
     return (struct pstk_field){

@@ -200,7 +200,7 @@ def parts_of_tasks_join_in_the_order_of_the_list(directory):
 
 
 def content_of_first(data, m):
-    """What this writer's tags have of a shard's first record."""
+    """Return the content of a shard's first record as this writer's tags give it."""
     crc = b""
     for f, entry, stored in second_reader.Shard(data, m).fields_of(0):
         crc += stored if entry is None else entry[3].to_bytes(4, "little")

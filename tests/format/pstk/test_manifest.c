@@ -495,7 +495,7 @@ TEST(invalid_JSON_is_reported_with_its_line)
     }
 }
 
-/* What a part of unknown number has in place of the sample's part and n_parts. */
+/* The keys of a part of unknown number, in place of part and n_parts. */
 #define TASK_PART(part)                                                                            \
     "\"part\":" part ",\n\"n_parts\":0,\"pack\":\"00112233445566778899aabbccddeeff\","             \
     "\"task\":\"a:/=b\",\"attempt\":4"

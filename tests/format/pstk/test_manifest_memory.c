@@ -392,7 +392,7 @@ static const struct manifest_kind kinds[] = {
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-/* What opening each kind took, of an eighth of SIZE and of SIZE. */
+/* The memory that opening each kind took, for an eighth of SIZE and for SIZE. */
 struct taken {
     struct peak small, large;
     size_t bytes; /* of the large one */

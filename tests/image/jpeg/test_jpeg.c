@@ -545,7 +545,7 @@ static size_t find_marker(const uint8_t *file, size_t size, size_t at, uint8_t o
     return size;
 }
 
-/* Whether a file whose first DC scan comes n times decodes. */
+/* 1: a file whose first DC scan comes n times decodes. */
 static int repeat_scan(uint32_t n)
 {
     struct jpeg_spec spec = plain;

@@ -542,7 +542,7 @@ TEST(real_images_equal_libjpeg)
 
 /* ---- checks and errors ---------------------------------------------------------------------- */
 
-/* What libjpeg says to a file's decode: 0, or its message code. */
+/* Decode a file with libjpeg. Returns 0, or libjpeg's message code. */
 static int decode_guarded(j_decompress_ptr c, struct block_errors *errors, const uint8_t *file,
                           size_t size)
 {

@@ -45,7 +45,7 @@ TEST(the_best_isa_that_the_cpu_runs_is_chosen)
 
 /* ---- inverse DCT ---------------------------------------------------------------------------- */
 
-/* Which coefficients are not 0, and how large they are. */
+/* The coefficients that are not 0, and their sizes. */
 enum density { FLAT, SPARSE, TYPICAL, DENSE, FULL, FIRST_ROW, MIXED, N_DENSITIES };
 enum size { MILD, CODED, FEW_WIDE, HOSTILE, N_SIZES };
 enum tables { FINE, BYTES, WORDS, N_TABLES };

@@ -261,7 +261,7 @@ static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
     (void)n_rows;
 }
 
-/* What decoding all of the file gives. */
+/* Return the result of decoding the whole file. */
 static int decode(const uint8_t *file, size_t size)
 {
     static const struct pstk__row_sink nowhere = {.rows = drop_rows, .channels = 3};

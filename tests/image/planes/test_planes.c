@@ -483,8 +483,8 @@ TEST(an_arena_that_is_too_small_is_enomem_and_left_as_it_was)
     field_image_close(&image);
 }
 
-/* The same on every machine, without and with built-in tables. Where the choice of tables is tuned,
- * other bytes may be right. */
+/* The bytes are the same on every machine, without and with built-in tables. After a change of the
+ * choice of tables, other bytes may be right. */
 TEST(a_known_image_has_the_bytes_it_always_had)
 {
     static const struct field_spec specs[3] = {{.width = 50,

@@ -173,7 +173,7 @@ TEST(a_model_that_was_cut_off_or_has_more_is_damaged)
     }
 }
 
-/* Where what is missing would fill the last places. */
+/* The last places would be filled by the part that is missing. */
 TEST(a_model_that_lacks_its_last_nibble_is_damaged)
 {
     uint8_t bytes[129];
@@ -368,7 +368,7 @@ static void code_strip(struct strip *s, uint32_t n_lanes)
     s->size = (uint32_t)(end - w.at);
 }
 
-/* What decoding gave. */
+/* The result of decoding. */
 struct decoded {
     int result;      /* of the first call that failed, or 0 */
     uint32_t failed; /* which: 1 begin, 2.. the runs, 9 end */

@@ -23,7 +23,7 @@ static uint32_t draw(uint32_t below)
 
 /* ---- damage --------------------------------------------------------------------------------- */
 
-/* What becomes of a field of which the record says this size. */
+/* The result for a field whose record claims this size. */
 struct verdict {
     int result;       /* the same by every ISA; 1: it is not, or is outside the contract */
     uint32_t is_same; /* 1: the frame and the coefficients are those of the image */
@@ -59,7 +59,7 @@ static struct verdict judge(const uint8_t *field, uint64_t size,
     return verdict;
 }
 
-/* The same of a copy in memory of its own size. */
+/* As judge, for a copy of the field in memory of exactly its size. */
 static struct verdict judge_copy(const uint8_t *field, uint64_t size,
                                  const struct pstk__jpeg_image *image)
 {
@@ -216,8 +216,8 @@ TEST(a_huge_image_in_a_few_bytes_fails_without_memory)
     }
 }
 
-/* What is read of a head without models, strips and skeleton, whose tables of quantisation are
- * these bytes, of n_quant tables as it says. */
+/* Read a head without models, strips and skeleton, whose tables of quantisation are these bytes,
+ * and which claims n_quant tables. Returns the result. */
 static int read_head(const struct pstk__planes_header *h, uint32_t n_quant, const void *quant,
                      uint32_t quant_size)
 {
@@ -279,7 +279,7 @@ TEST(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up)
     CHECK_EQ(read_head(&wider, 1, NULL, 0), PSTK_EBADMSG);
 }
 
-/* What opening a subject's field gives when its models are these bytes. */
+/* Open a subject's field with these bytes as its models, and return the result. */
 static int open_models(const struct field_subject *s, const uint8_t *models, uint64_t size)
 {
     static struct field_reader reader;

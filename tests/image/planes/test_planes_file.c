@@ -169,8 +169,8 @@ static int picture_open(struct picture *p, uint8_t *file, uint64_t size)
     return same ? 1 : -1;
 }
 
-/* What the field gives back as a file, within exactly the promised scratch: 0 when it is the file,
- * or, of an equivalent one, has the same pixels. */
+/* Rebuild the file from the field, within exactly the promised scratch. 0: it is the file, or an
+ * equivalent one with the same pixels. */
 static int file_differs(const struct picture *p)
 {
     const uint64_t scratch =

@@ -36,7 +36,7 @@ TEST(libjpegs_tables_of_every_quality_take_two_bytes)
     }
 }
 
-/* What a table that differs in one entry from libjpeg's takes, when it comes back. */
+/* Return the bytes of a table that differs in one entry from libjpeg's, after it was read back. */
 static uint32_t size_with(uint32_t place, uint16_t entry)
 {
     uint16_t quant[2][64], back[64];

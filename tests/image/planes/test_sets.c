@@ -166,7 +166,7 @@ TEST(a_small_image_is_smaller_with_a_set)
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
-/* What opening a subject's field gives with this set and these models. */
+/* Open a subject's field with this set and these models, and return the result. */
 static int open_with(const struct field_subject *s, uint32_t set, const uint8_t *models,
                      uint32_t size, struct pstk_error *err)
 {

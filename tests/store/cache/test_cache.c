@@ -505,7 +505,7 @@ TEST(another_users_folder_is_refused_and_entry_is_none)
     close_cached(&c);
 }
 
-/* What root keeps for all is read by others; they cannot add to it. */
+/* Others read the entries that root keeps for all, but cannot add any. */
 static int see_roots(struct cached *c)
 {
     struct pstk__cache *cache;

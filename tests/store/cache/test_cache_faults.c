@@ -265,7 +265,7 @@ TEST(a_damaged_entry_leaves_and_one_that_was_made_since_stays)
     CHECK_EQ(status_of(child), 0);
     close(ready[0]);
     close(ready[1]);
-    /* What cannot be removed is reported: a folder has taken its place. */
+    /* A file that cannot be removed is reported: a folder has taken its place. */
     CHECK_EQ(mkdir(path_of(&f, 0, ""), 0700), 0);
     CHECK_EQ(pstk__cache_drop(cache, &key, NULL), 0);
     CHECK_EQ(pstk__cache_drop(cache, &key, &file), 1);

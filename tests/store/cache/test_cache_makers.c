@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those who make entries at once: one makes each, what killed ones left goes, and all stay within
- * the limit. */
+/* Several makers of entries at once: one makes each entry, the rests of killed makers are removed,
+ * and all stay within the limit. */
 #include "store/cache/cache_fixture.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ TEST(one_maker_at_a_time)
     CHECK(making.n_done == 8 << 20 && making.n_total > 20 << 20 && making.n_total < 21 << 20);
     CHECK_EQ(pstk__cache_commit(&writer, &c.f.err), 0);
     CHECK_EQ(pstk__cache_making(c.cache, &key, &making), 0);
-    /* Who looked before that finds it now. */
+    /* Another maker that had looked before now finds the entry busy. */
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), PSTK_EBUSY);
     CHECK(second == NULL && strstr(c.f.err.message, "has just made"));
     CHECK(!lies_at(path_of(&c.f, 0, ".tmp")));
@@ -205,7 +205,7 @@ static int is_within(struct pstk__cache *cache)
     return is;
 }
 
-/* What a child does: makes, finds, drops and gives up entries by chance. */
+/* The work of a child: makes, finds, drops and gives up entries at random. */
 static int use_by_chance(struct cached *c, uint32_t seed, uint64_t max_bytes)
 {
     struct pstk__cache *own;

@@ -253,7 +253,7 @@ TEST(every_flipped_bit_and_every_cut_of_a_small_file_is_refused)
     fixture_open(&f);
     packed_gzip(&packed, plain, 700, 6, 0);
     for (size_t bit = 0; bit < 8 * packed.size; bit += test_stride(1, 11)) {
-        /* What a member says of time, level and system, and that it is text, is nowhere checked. */
+        /* Nothing checks a member's time, level, system, and flag of text. */
         if (bit == 24 || (bit / 8 >= 4 && bit / 8 < 10))
             continue;
         packed.data[bit / 8] ^= (uint8_t)(1 << bit % 8);

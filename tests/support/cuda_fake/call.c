@@ -126,7 +126,7 @@ static void count(const char *name)
     f->counts.n_calls++;
 }
 
-/* What cuda_fake_fail wants of this call. Every order counts on, whichever strikes. */
+/* Return the error that cuda_fake_fail wants of this call. Every order counts the call. */
 static cudaError_t injected(const char *name)
 {
     struct cuda_fake__state *f = &cuda_fake__state;

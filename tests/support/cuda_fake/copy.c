@@ -56,7 +56,7 @@ void cuda_fake__op_run(struct cuda_fake__op *op)
     }
 }
 
-/* What an address is. */
+/* The kind and the range of an address. */
 struct place {
     struct cuda_fake__range *range; /* NULL: pageable */
     int is_device;

@@ -185,7 +185,7 @@ cudaError_t cuda_fake_enqueue(cudaStream_t stream, void (*fn)(void *user), const
                               uint64_t user_size, const struct cuda_fake_access *accesses,
                               uint32_t n_accesses);
 
-/* What a test sees of device memory; a read that is checked as an operation's is. 0 or -1. */
+/* Read device memory for a test, with the checks of an operation's read. 0 or -1. */
 int cuda_fake_read(void *to, const void *device_memory, uint64_t size);
 
 /* With separate_threads: all that this thread waited for goes with key; the taker has waited, too.

@@ -59,7 +59,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     return cuda_fake__end(e, 0);
 }
 
-/* What its record still waits for goes on; the mark lives as long. */
+/* The work that its record waits for continues, and the mark lives as long. */
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     struct cuda_fake__state *f = &cuda_fake__state;

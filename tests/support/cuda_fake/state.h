@@ -185,7 +185,7 @@ struct cuda_fake__state {
     const void *capturing; /* the thread, when 2 */
 };
 
-/* What a thread keeps. */
+/* The state of a thread. */
 struct cuda_fake__thread {
     uint64_t generation;
     int device;                  /* what cudaSetDevice said last */

@@ -7,7 +7,7 @@
         for batch in loader.epoch(0):
             step(batch)
 
-What a Monitor reads it reads in a thread of its own. The training loop never waits for it.
+A Monitor reads all figures in a thread of its own. The training loop never waits for it.
 """
 from __future__ import annotations
 

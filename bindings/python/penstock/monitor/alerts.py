@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alerts: rules over readings, each raised once and resolved once, and where they are sent.
+"""An alert reports that a rule about the readings of a Monitor is raised, and later that it is resolved.
 
-A rule looks at each Reading of a Monitor (every `look` seconds). It is raised when its condition has held for `seconds`,
-and resolved when the value has been past its `resolve` limit, which is further away, for as long. A reading in which the
+A rule gets each Reading of a Monitor (every `look` seconds). It is raised when its condition has held for `seconds`. It
+is resolved when the value has been past the limit `resolve`, which is further away, for the same time. A reading whose
 value is not known changes nothing.
 """
 from __future__ import annotations
@@ -25,15 +25,23 @@ from .reading import Reading
 __all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "NoBatch", "Replacements", "Rule", "SilentRank", "Slow", "SlowReads",
            "Starved", "Straggler", "Throttled", "defaults"]
 
-MAX_LOOKS = 100_000  # of Slow, whose median is taken at each look: some 6 days of looks
+MAX_LOOKS = 100_000  # most readings of Slow, which computes their median at each look: some 6 days
 
 log = logging.getLogger("penstock.monitor")
 
 
 @dataclasses.dataclass(frozen=True)
 class Alert:
-    """One change of a rule. state: "raised" or "resolved". value: what was found. text: a sentence with the verdict and
-    the advice. time: seconds since 1970."""
+    """The change of one rule.
+
+    rule: name of the rule's class.
+    state: "raised" or "resolved".
+    text: a sentence; if raised, with the verdict and the advice.
+    value: the value that was compared with the limit.
+    verdict, advice: those of the reading.
+    name, node, rank: those of the reading: the data set, the machine, the process.
+    time: seconds since 1970.
+    """
 
     rule: str
     state: str
@@ -55,10 +63,11 @@ class Alert:
 
 
 class Rule(Sealed):
-    """The base of rules: the state of one, and its hysteresis. above: the condition is a value above the limit."""
+    """The base of rules: the state of a rule, and its hysteresis. The attribute `above` says whether a value above the
+    limit is the bad one."""
 
     above = True
-    what = "{value:g}"  # of the text
+    what = "{value:g}"  # format of the value in the text
     if TYPE_CHECKING:  # else a rule of the user's could not set its own
         name: str
         seconds: float
@@ -73,20 +82,20 @@ class Rule(Sealed):
         if (resolve > limit) if self.above else (resolve < limit):
             side = "at most" if self.above else "at least"
             raise SettingsError(f"{self.name}.resolve: value is {resolve:g}; must be {side} {limit:g}, the limit")
-        self._since: float | None = None  # the condition, or its end, has held since then
+        self._since: float | None = None  # time since which the condition has held, or its end
 
     def value(self, reading: Reading) -> float | None:
-        """What the limit is for; None: not known."""
+        """Return the value to compare with the limit; None: it is not known."""
         raise NotImplementedError
 
     def holds(self, value: float) -> bool:
-        """Whether the state has reason to change: the limit is passed, or, of a raised one, the way back."""
+        """Return whether the value is past the limit that changes the state: `limit`, or for a raised rule `resolve`."""
         if self.raised:
             return value <= self.resolve if self.above else value >= self.resolve
         return value > self.limit if self.above else value < self.limit
 
     def look(self, reading: Reading) -> Alert | None:
-        """Take a reading; return the change where there is one. One thread calls it."""
+        """Take a reading, and return the Alert if the state changes, else None. Thread: one."""
         value = self.value(reading)
         if value is None:
             return None
@@ -94,7 +103,7 @@ class Rule(Sealed):
             self._since = None
             return None
         if self._since is None:
-            # It has held over the whole reading.
+            # The condition has held during the whole reading.
             self._since = reading.time - reading.seconds
         if reading.time - self._since < self.seconds - 1e-6:
             return None
@@ -117,7 +126,7 @@ class Rule(Sealed):
         return self.what.format(value=value, percent=100 * value, limit=self.limit)
 
     def advise(self, reading: Reading) -> str:
-        """Sentences for a raised alert: verdict and advice."""
+        """Return sentences for a raised alert: verdict and advice."""
         return f"Verdict: {reading.verdict}: {reading.advice}"
 
     def __repr__(self) -> str:
@@ -125,7 +134,8 @@ class Rule(Sealed):
 
 
 class Starved(Rule):
-    """The loop waited for data for more than `share` of its time, 0 to 1. resolve: share; None: half of it."""
+    """The loop waits for data for more than `share` of its time, 0 to 1. resolve: the share to resolve at; None: half
+    of `share`."""
 
     what = "the loop waits for data {percent:.0f} % of its time"
 
@@ -138,8 +148,13 @@ class Starved(Rule):
 
 
 class Slow(Rule):
-    """Samples per second of the loop are below `share` of their own median over the last n_looks readings. resolve: share;
-    None: halfway from `share` to 1. Nothing is judged before n_least readings."""
+    """Samples per second of the loop fall below `share` of their own median over the last n_looks readings.
+
+    share: 0 to 1.
+    resolve: the share to resolve at; None: halfway from `share` to 1.
+    n_looks: number of readings for the median, at most 100 000.
+    n_least: number of readings before the rule judges.
+    """
 
     above = False
     what = "{percent:.0f} % of the median samples/s"
@@ -170,7 +185,8 @@ class Slow(Rule):
 
 
 class Replacements(Rule):
-    """More than `count` bad samples of one reading were replaced. Resolved when none was for `seconds`."""
+    """More than `count` bad samples of one reading were replaced. The rule is raised at once, and resolved when no
+    sample was replaced for `seconds`."""
 
     what = "{value:.0f} bad samples were replaced"
 
@@ -183,7 +199,7 @@ class Replacements(Rule):
         return reading.n_replacements
 
     def look(self, reading: Reading) -> Alert | None:
-        if not self.raised and reading.n_replacements > self.limit:  # at once: the count is what matters
+        if not self.raised and reading.n_replacements > self.limit:  # at once, whatever `seconds` is
             self._fix(raised=True)
             self._since = None
             return self._alert(reading, reading.n_replacements)
@@ -200,8 +216,8 @@ class Replacements(Rule):
 
 
 class SlowReads(Rule):
-    """The 99th percentile of reads took more than `ms` milliseconds. resolve: ms; None: three quarters. The loader must
-    measure reads: Reading.read_p99_ms is None where it does not."""
+    """The 99th percentile of reads in the last minute is above `ms` milliseconds. resolve: the milliseconds to resolve
+    at; None: three quarters of `ms`. In a minute without reads nothing changes."""
 
     what = "99 % of the reads took up to {value:.3g} ms"
 
@@ -214,7 +230,8 @@ class SlowReads(Rule):
 
 
 class GpuIdle(Rule):
-    """NVML's utilisation of the GPU is below `share`, 0 to 1. resolve: share; None: 1.5 times as much."""
+    """NVML's utilisation of the GPU is below `share`, 0 to 1. resolve: the share to resolve at; None: 1.5 times
+    `share`, at most 1."""
 
     above = False
     what = "the GPU is busy {percent:.0f} % of the time"
@@ -234,8 +251,8 @@ class GpuIdle(Rule):
 
 
 class Throttled(Rule):
-    """The GPU's clocks are slowed for heat or power supply (hw_slowdown, sw_thermal_slowdown, hw_thermal_slowdown,
-    hw_power_brake_slowdown); the power cap of a busy GPU does not count."""
+    """The GPU's clocks are slowed for heat or power supply: hw_slowdown, sw_thermal_slowdown, hw_thermal_slowdown or
+    hw_power_brake_slowdown. The power cap of a busy GPU does not count."""
 
     def __init__(self, seconds: float = 30) -> None:
         super().__init__(0.5, 0.5, seconds)
@@ -258,8 +275,8 @@ class Throttled(Rule):
 
 
 class NearMemoryLimit(Rule):
-    """The cgroup of this process uses more than `share` of its memory limit, file pages excluded. resolve: share; None:
-    0.9 of it."""
+    """The cgroup of this process uses more than `share` of its memory limit, without file pages. resolve: the share to
+    resolve at; None: 0.9 of `share`."""
 
     what = "the cgroup uses {percent:.0f} % of its memory limit"
 
@@ -280,8 +297,8 @@ class NearMemoryLimit(Rule):
 
 
 class Straggler(Rule):
-    """A rank of the job is clearly slower than the others; raised on rank 0 alone, where `ranks=` of the Monitor has a view
-    of all ranks. Raised and resolved at lines."""
+    """A rank of the job is clearly slower than the others. Only rank 0 raises it, if `ranks=` of its Monitor has a view
+    of all ranks. It changes only at lines."""
 
     what = "{value:g} stragglers"
 
@@ -302,12 +319,12 @@ class Straggler(Rule):
 
 
 class NoBatch(Rule):
-    """The loop has got no batch for `seconds`, counted from the start of the Monitor. Resolved by the next batch. What takes
-    longer in a run that is well, such as an evaluation, needs a larger limit."""
+    """The loop has got no batch for `seconds`, counted from the start of the Monitor. The next batch resolves it. The
+    limit must be larger than the longest pause of a healthy run, such as an evaluation."""
 
     def __init__(self, seconds: float = 600) -> None:
         super().__init__(positive("NoBatch.seconds", seconds), 0, 0)
-        self._without = 0.0  # seconds
+        self._without = 0.0  # seconds without a batch
 
     def value(self, reading: Reading) -> float | None:
         self._without = 0.0 if reading.n_batches else self._without + reading.seconds
@@ -327,9 +344,13 @@ class NoBatch(Rule):
 
 
 class SilentRank(Rule):
-    """A rank that left lines leaves none for three lines and 10 s, without that its Monitor ended: it was killed or stopped,
-    or its node is gone. Raised on rank 0, where `ranks=` of the Monitor has a view of all; for rank 0 on rank 1, also where
-    the store of torch.distributed ended with rank 0; and where the first node is gone, on the first rank of the second."""
+    """A rank that wrote lines has written none for three lines and 10 s, although its Monitor did not end: it was
+    killed or stopped, or its node is gone.
+
+    Rank 0 raises it, if `ranks=` of its Monitor has a view of all ranks. For rank 0 itself rank 1 raises it, also if
+    the store of torch.distributed ended with rank 0. If the first node is gone, the first rank of the second node
+    raises it.
+    """
 
     def __init__(self) -> None:
         super().__init__(0.5, 0.5, 0)
@@ -348,12 +369,12 @@ class SilentRank(Rule):
 
 
 def defaults() -> list[Rule]:
-    """Return a new rule of each kind, with its default limits, except SlowReads, which has none."""
+    """Return a new rule of each kind with its default limits, except SlowReads, which has no default."""
     return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit(), Straggler(), NoBatch(), SilentRank()]
 
 
 def rules_of(alerts: Any) -> list[Rule]:
-    """The setting alerts=, checked: True, False or None, or rules."""
+    """Check the setting alerts= and return its rules. Raises TypeError."""
     if alerts is None or alerts is False:
         return []
     if alerts is True:
@@ -369,7 +390,7 @@ def rules_of(alerts: Any) -> list[Rule]:
 
 
 def send(alert: Alert, to: Iterable[Callable[[Alert], Any]]) -> None:
-    """Log the alert and give it to each receiver; what one raises is logged."""
+    """Log an alert, and give it to each receiver. An exception of a receiver is logged."""
     log.log(logging.WARNING if alert.state == "raised" else logging.INFO, "%s", alert.text)
     for receiver in to:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks that put a Monitor around the training of Lightning and of Hugging Face's Trainer."""
+"""Callbacks that run a Monitor during the training of Lightning and of Hugging Face's Trainer."""
 from __future__ import annotations
 
 import importlib
@@ -17,14 +17,15 @@ __all__ = ["lightning_callback", "transformers_callback"]
 
 
 class _Watch:
-    """A Monitor that follows the loader of a trainer: another loader gets another Monitor."""
+    """A Monitor that follows a trainer's loader: if the trainer changes the loader, a new Monitor is started."""
 
     def __init__(self, loader: Loader | None, settings: dict[str, Any]) -> None:
         self._given, self._settings = loader, settings
         self.monitor: Monitor | None = None
 
     def follow(self, found: Any) -> None:
-        """Start a Monitor unless this loader has one. found: what the trainer iterates over."""
+        """Start a Monitor unless this loader has one. found: the object that the trainer iterates over. Raises
+        SettingsError if it is no penstock.Loader."""
         from ..loader import Loader
         loader = found if self._given is None else self._given
         if not isinstance(loader, Loader):
@@ -35,7 +36,7 @@ class _Watch:
             self.monitor = Monitor(loader, **self._settings).start()
 
     def new(self) -> dict[str, float] | None:
-        """The newest line that was not returned before."""
+        """Return the newest line that was not returned before, and skip older ones; None: there is none."""
         newest = None
         while self.monitor is not None and (numbers := self.monitor.new()) is not None:
             newest = numbers
@@ -48,7 +49,7 @@ class _Watch:
 
 
 def _lightning() -> Any:
-    """The module with Callback: of lightning, or of pytorch_lightning where that alone was imported."""
+    """Return the module with Callback: lightning's, or pytorch_lightning's if only that was imported."""
     if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
         return importlib.import_module("pytorch_lightning")
     return _optional.needed("lightning.pytorch", "penstock.monitor.lightning_callback", "lightning")
@@ -57,12 +58,16 @@ def _lightning() -> Any:
 def lightning_callback(loader: Loader | None = None, **settings: Any) -> Any:
     """Return a callback for lightning.Trainer(callbacks=[...]) that watches the training loader.
 
-    Each line's numbers go to the trainer's loggers on rank 0, Reading.scalars() at global_step. The Monitor starts with
-    the training, follows the loader if the trainer makes a new one for an epoch, and ends with the training, also by an
-    exception. `callback.watch.monitor` is the Monitor. Validation between the epochs counts as a step, not as waiting.
+    After a batch, the numbers of the newest line, Reading.scalars(), go to the trainer's loggers at global_step, on
+    rank 0. The Monitor starts with the training, and ends with it, also after an exception. If the trainer makes a new
+    loader for an epoch, a new Monitor watches that. `callback.watch.monitor` is the Monitor. Validation between the
+    epochs counts as a step, not as waiting.
 
-    loader: None: what train_dataloader() returned. settings: those of Monitor.
-    MissingPackageError: without Lightning. SettingsError at the start of training: the loader is not a penstock.Loader.
+    loader: the loader to watch; None: the result of train_dataloader().
+    settings: those of penstock.Monitor.
+
+    Raises MissingPackageError without Lightning. At the start of training it raises SettingsError if the loader is not
+    a penstock.Loader.
     """
     watch = _Watch(loader, settings)
 
@@ -94,15 +99,17 @@ def transformers_callback(loader: Loader | None = None, **settings: Any) -> Any:
     """Return a callback for transformers.Trainer(callbacks=[...]) that watches the training loader.
 
     The numbers of the newest line, Reading.scalars(), are added to the trainer's next log and to
-    trainer.state.log_history. The trackers of report_to= see a log before this callback does;
-    put it in front of them:
+    trainer.state.log_history. The trackers of report_to= see a log before this callback does, unless it comes first:
 
         trainer.callback_handler.callbacks.insert(0, penstock.monitor.transformers_callback())
 
     The Monitor ends with the training. After an exception in a step close it: callback.watch.close().
 
-    loader: None: what get_train_dataloader() returned. settings: those of Monitor.
-    MissingPackageError: without transformers. SettingsError at the start of training: the loader is not a penstock.Loader.
+    loader: the loader to watch; None: the result of get_train_dataloader().
+    settings: those of penstock.Monitor.
+
+    Raises MissingPackageError without transformers. At the start of training it raises SettingsError if the loader is
+    not a penstock.Loader.
     """
     watch = _Watch(loader, settings)
     base = _optional.needed("transformers", "penstock.monitor.transformers_callback").TrainerCallback

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most floating-point operations that a GPU can do in a second, for the utilisation of a model's FLOPs.
+"""The peak FLOPs per second of GPUs, for the model FLOPs utilisation.
 
-The figures are those of NVIDIA's data sheets, dense: where a sheet gives the figure with 2:4 sparsity only, here is half
-of it. Of tensor cores, except "float32" and "float64"; sums are of float32 where the sheet distinguishes. A GPU that runs
-below its boost clock, for example at its power limit, cannot reach them.
+The figures are from NVIDIA's data sheets, for dense matrices. If a sheet has only the figure with 2:4 sparsity, the
+table has half of it. They are figures of tensor cores, except for "float32" and "float64", and of sums in float32 where
+the sheet distinguishes. A GPU that runs below its boost clock, for example at its power limit, cannot reach them.
 """
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ _SPELLED = {"fp64": "float64", "fp32": "float32", "float": "float32", "fp16": "f
 
 
 class Peak(NamedTuple):
-    """device: a name for people. pattern: what NVML's name of the device matches, whole words. tflops: by dtype.
-    source: the document."""
+    """The peak rates of one kind of GPU.
+
+    device: its name for people.
+    pattern: a regular expression that matches whole words of NVML's name of the device.
+    tflops: 10**12 floating-point operations in a second, by dtype.
+    source: the document.
+    """
 
     device: str
     pattern: str
@@ -36,7 +41,7 @@ def _tflops(float32: float, tf32: float | None = None, half: float | None = None
     return {name: value for name, value in found.items() if value is not None}
 
 
-# The first that matches counts: particular ones come first.
+# The first entry that matches counts, so the more specific ones come first.
 PEAKS: tuple[Peak, ...] = (
     Peak("GB200", "GB200", _tflops(80, 1250, 2500, 2500, 5000, 40), "NVIDIA GB200 NVL72 data sheet, with sparsity, halved"),
     Peak("B200", "B200", _tflops(75, 1100, 2250, 2250, 4500, 37), "NVIDIA HGX B200 data sheet, with sparsity, halved"),
@@ -54,13 +59,13 @@ PEAKS: tuple[Peak, ...] = (
 
 
 def spelled(dtype: object) -> str:
-    """The name of a dtype as DTYPES has it; others as they are. Takes torch.bfloat16 as well."""
+    """Return the name that DTYPES has for a dtype, also for torch.bfloat16; other values give their text."""
     name = str(dtype).rpartition(".")[2].lower()
     return _SPELLED.get(name, name)
 
 
 def checked(dtype: object) -> str:
-    """The name of a dtype of DTYPES. Raises SettingsError."""
+    """Return the name in DTYPES of a dtype. Raises SettingsError."""
     name = spelled(dtype)
     if name not in DTYPES:
         raise SettingsError(f"dtype: value is {dtype!r}; must be one of {', '.join(DTYPES)}")
@@ -68,12 +73,13 @@ def checked(dtype: object) -> str:
 
 
 def found(device: str) -> Peak | None:
-    """The entry of a device, by the name that NVML, PyTorch and nvidia-smi give it; None: it has none, or it is a part of
-    a device (MIG)."""
+    """Return the entry of a device, by the name that NVML, PyTorch and nvidia-smi give it. None: there is none, or the
+    device is a part of one (MIG)."""
     if "MIG" in device:
         return None
     for peak in PEAKS:
-        # Word by word: an L40 is no L4, an A10G no A10, a GH200 no H200. Cards of other figures (NVL) are not in the table.
+        # Whole words: an L40 is not an L4, an A10G not an A10, a GH200 not an H200. Cards with other figures (NVL) are
+        # not in the table.
         if re.search(rf"(?<![A-Za-z0-9])(?:{peak.pattern})(?![A-Za-z0-9])", device) and not re.search(
                 r"Laptop|Max-Q|4090 D\b", device):
             return peak
@@ -81,8 +87,14 @@ def found(device: str) -> Peak | None:
 
 
 def peak_flops(device: str, dtype: object = "bfloat16") -> float | None:
-    """Return the FLOPs of a second that the device can do at most, dense; None: unknown device, or it cannot compute in
-    this dtype on tensor cores (float32 and float64: on its other cores). SettingsError: the dtype is none of float64, float32, tf32 and the others of DTYPES."""
+    """Return the peak FLOPs per second of a device, for dense matrices. None: the device is unknown, or the table has
+    no figure for this dtype. float32 and float64 are not computed on tensor cores.
+
+    device: name of the GPU, as torch.cuda.get_device_name() returns it.
+    dtype: "float64", "float32", "tf32", "float16", "bfloat16", "fp8", or a dtype of PyTorch.
+
+    Raises TypeError, and SettingsError for another dtype.
+    """
     if not isinstance(device, str):
         raise TypeError(f"device: value is {device!r}; must be the name of a GPU, as torch.cuda.get_device_name() gives it")
     name, entry = checked(dtype), found(device)

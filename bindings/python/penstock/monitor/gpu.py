@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NVML reports of one GPU: utilisation, memory, power, clocks, throttle reasons, PCIe traffic. MIG instances as well.
+"""Read the state of one GPU from NVML: utilisation, memory, power, clocks, throttle reasons, PCIe traffic. A MIG
+instance is read in the same way.
 
-NVML comes through the package nvidia-ml-py, which is optional. Whatever is missing is an answer, never an exception: a
-reading has a `state`, and `missing` has why a counter has no number.
+NVML comes through the package nvidia-ml-py, which is optional. Nothing that is missing raises an exception: a reading
+has a `state`, and `missing` has the reason why a counter has no number.
 """
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from ..errors import SettingsError
 
 __all__ = ["SLOWDOWNS", "THROTTLE_REASONS", "Gpu", "GpuReading", "which"]
 
-# Bits of nvmlClocksEventReasons, by nvml.h. The first three are not the board's trouble.
+# Bits of nvmlClocksEventReasons, by nvml.h. The first three have nothing to do with the board's health.
 THROTTLE_REASONS = {0x1: "gpu_idle", 0x2: "applications_clocks_setting", 0x100: "display_clock_setting",
                     0x4: "sw_power_cap", 0x8: "hw_slowdown", 0x10: "sync_boost", 0x20: "sw_thermal_slowdown",
                     0x40: "hw_thermal_slowdown", 0x80: "hw_power_brake_slowdown", 0x200: "board_limit", 0x400: "reliability"}
-# Reasons that a person has to act on. sw_power_cap is the normal state of a busy GPU.
+# Reasons that need a person's attention. sw_power_cap is normal for a busy GPU.
 SLOWDOWNS = frozenset(("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"))
 
 _LOST = ("NVMLError_GpuIsLost", "NVMLError_ResetRequired")
@@ -32,14 +33,21 @@ _WHY = {"NVMLError_NotSupported": "not supported", "NVMLError_NoPermission": "no
 
 @dataclass(frozen=True)
 class GpuReading:
-    """state: "ok", or why nothing was read: "no library: ...", "lost: ...". None: the device has no such counter, and
-    `missing` has why.
+    """The state of a GPU. A value is None if the device has no such counter; `missing` then has the reason.
 
-    utilisation: share of the last sample period, 0 to 1, in which a kernel ran; memory_utilisation: in which memory was
-    read or written. memory_used, memory_total: bytes. power_w, power_limit_w: watts. sm_clock, memory_clock,
-    sm_clock_max: MHz. throttle: names of THROTTLE_REASONS. pcie_rx, pcie_tx: bytes per second, to and from the device.
-    temperature: degrees Celsius. Of a MIG instance: memory is the instance's; power, clocks, throttle, PCIe and temperature
-    are those of the whole device; NVML has no utilisation of one.
+    state: "ok", or the reason why nothing was read: "no library: ...", "lost: ...".
+    name, uuid: name and UUID by NVML.
+    is_mig: whether it is a MIG instance. For one, memory is the instance's; power, clocks, throttle, PCIe and
+        temperature are those of the whole device; NVML has no utilisation.
+    utilisation: share of the last sample period, 0 to 1, in which a kernel ran.
+    memory_utilisation: share of it in which memory was read or written.
+    memory_used, memory_total: bytes.
+    power_w, power_limit_w: watts.
+    sm_clock, memory_clock, sm_clock_max: MHz.
+    throttle: names of the active throttle reasons.
+    pcie_rx, pcie_tx: bytes per second to and from the device.
+    temperature: degrees Celsius.
+    missing: by the name of a counter, why it has no number.
     """
 
     state: str
@@ -63,12 +71,12 @@ class GpuReading:
 
     @property
     def slowed(self) -> tuple[str, ...]:
-        """The throttle reasons that a person has to act on."""
+        """The throttle reasons that need a person's attention."""
         return tuple(name for name in self.throttle or () if name in SLOWDOWNS)
 
 
 def _names(mask: int) -> tuple[str, ...]:
-    """Names of set bits; of bits that a newer driver has, their number."""
+    """Return the names of the bits that are set; "bit_N" for a bit that only a newer driver has."""
     return tuple(THROTTLE_REASONS.get(1 << bit, f"bit_{bit}") for bit in range(64) if mask >> bit & 1)
 
 
@@ -81,16 +89,17 @@ def _kind(error: BaseException) -> str:
 
 
 class Gpu:
-    """One GPU, or MIG instance, as NVML has it. Opened and read by the thread of a Monitor, never by the loop.
+    """One GPU or MIG instance, by NVML. Thread: the Monitor's, never the loop's.
 
-    device: an index of NVML, a UUID ("GPU-...", "MIG-..."), or a PCI bus id ("00000000:65:00.0"); None: no GPU.
+    device: index of NVML, UUID ("GPU-...", "MIG-..."), or PCI bus id ("00000000:65:00.0"); None: no GPU.
+    why_none: the state without a GPU.
     """
 
     def __init__(self, device: int | str | None, why_none: str = "no GPU was asked for") -> None:
         self.device, self.state = device, why_none
         self._nvml: Any = None
-        self._handle: Any = None  # of the device, or of the MIG instance
-        self._board: Any = None  # of the whole device
+        self._handle: Any = None  # handle of the device, or of the MIG instance
+        self._board: Any = None  # handle of the whole device
         self._name = self._uuid = ""
         self._is_mig = False
         if device is not None:
@@ -102,7 +111,7 @@ class Gpu:
         except ImportError as error:
             self.state = f"no library: {error} (pip install nvidia-ml-py)"
             return
-        except Exception as error:  # another package of that name
+        except Exception as error:  # raised by another package of that name
             self.state = f"no library: {_kind(error)}: {error}"
             return
         try:
@@ -126,7 +135,7 @@ class Gpu:
         else:
             handle = nvml.nvmlDeviceGetHandleByPciBusId(device)
         self._handle = self._board = handle
-        with contextlib.suppress(Exception):  # older drivers, and devices without MIG
+        with contextlib.suppress(Exception):  # raised by older drivers, and for devices without MIG
             self._is_mig = bool(nvml.nvmlDeviceIsMigDeviceHandle(handle))
         if self._is_mig:
             self._board = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
@@ -136,7 +145,7 @@ class Gpu:
             self._uuid = _text(nvml.nvmlDeviceGetUUID(handle))
 
     def close(self) -> None:
-        """Let NVML go. May be called again."""
+        """Shut NVML down. It may be called again."""
         nvml, self._nvml, self._handle = self._nvml, None, None
         if nvml is not None:
             self.state = "closed"
@@ -144,7 +153,7 @@ class Gpu:
                 nvml.nvmlShutdown()
 
     def read(self) -> GpuReading:
-        """Read every counter. Never raises."""
+        """Return a reading of every counter. Never raises."""
         if self._handle is None or self.state != "ok":
             return GpuReading(self.state, self._name, self._uuid, self._is_mig)
         missing: dict[str, str] = {}
@@ -160,7 +169,7 @@ class Gpu:
         return GpuReading("ok", self._name, self._uuid, self._is_mig, missing=missing, **values)
 
     def _counters(self) -> dict[tuple[str, ...], Callable[[], tuple[Any, ...]]]:
-        """What NVML is asked for, by the reading's names: some come in pairs."""
+        """Return the functions that ask NVML, by the names of the counters that each returns."""
         nvml, handle, board = self._nvml, self._handle, self._board
 
         def utilisation() -> tuple[float, float]:
@@ -173,7 +182,7 @@ class Gpu:
 
         def throttle() -> tuple[tuple[str, ...]]:
             ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-            if ask is None:  # older packages
+            if ask is None:  # older packages have another name for it
                 ask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
             return (_names(int(ask(board))),)
 
@@ -191,11 +200,11 @@ class Gpu:
         }
 
 
-# ---- which GPU is this process's ----------------------------------------------------------------------------------
+# ---- the GPU of this process --------------------------------------------------------------------------------
 
 
 def _visible(env: Mapping[str, str], index: int) -> int | str | None:
-    """The device that CUDA_VISIBLE_DEVICES has at an index; None: it has none there, or is not set."""
+    """Return the entry of CUDA_VISIBLE_DEVICES at an index; None: there is none, or the variable is not set."""
     entries = [entry.strip() for entry in env.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
     if index >= len(entries):
         return None
@@ -203,7 +212,7 @@ def _visible(env: Mapping[str, str], index: int) -> int | str | None:
 
 
 def _of_torch(index: int) -> str | None:
-    """The UUID of PyTorch's device, where PyTorch uses CUDA."""
+    """Return the UUID of PyTorch's device; None if PyTorch does not use CUDA."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return None
@@ -213,8 +222,9 @@ def _of_torch(index: int) -> str | None:
 
 
 def which(bus_id: str | None, local_rank: int, env: Mapping[str, str] = os.environ) -> tuple[int | str | None, str]:
-    """Return the GPU that this process trains on, and why where there is none. The thread that trains calls it: the current
-    device belongs to a thread. bus_id: of the loader's device; None: the loader's batches are on the host."""
+    """Return the GPU on which this process trains, or None, and the reason if there is none. The thread that trains
+    must call it, because the current device belongs to a thread. bus_id: PCI bus id of the loader's device; None: the
+    loader's batches are on the host."""
     visible = _visible(env, 0)
     if isinstance(visible, str) and visible.startswith("MIG-"):
         return visible, ""
@@ -231,12 +241,12 @@ def which(bus_id: str | None, local_rank: int, env: Mapping[str, str] = os.envir
     return None, "this process uses no GPU so far (give gpu=0, or start the Monitor after CUDA)"
 
 
-# "auto"; a UUID of a GPU or MIG instance (an older one has slashes); a PCI bus id, whose domain may be left out
+# "auto"; the UUID of a GPU or MIG instance (an older one has slashes); a PCI bus id, perhaps without the domain.
 _GPU_NAME = re.compile(r"auto|(GPU|MIG)-[0-9A-Za-z/-]+|([0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 
 
 def checked(gpu: Any) -> int | str | None:
-    """The setting gpu=, checked; "auto" as it is."""
+    """Check the setting gpu= and return it. Raises SettingsError."""
     if gpu is None or isinstance(gpu, str) and _GPU_NAME.fullmatch(gpu):
         return gpu
     if isinstance(gpu, int) and not isinstance(gpu, bool) and gpu >= 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader did between two looks at its statistics. Pure: differences of counters, and the verdict on them."""
+"""Differences of a loader's counters between two looks, and the verdict on them. All functions are pure."""
 from __future__ import annotations
 
 from ctypes import byref, sizeof
@@ -20,7 +20,7 @@ _ENOUGH = 4  # batches; the library's rule does not judge fewer
 
 @dataclass(frozen=True)
 class Interval:
-    """Differences of two Stats of the same loader, with their names, and the seconds between them."""
+    """The differences between two Stats of the same loader, under the same names, and the seconds between them."""
 
     seconds: float
     n_samples: int
@@ -46,29 +46,29 @@ class Interval:
 
     @property
     def loop_s(self) -> float:
-        """Seconds of the training loop that the loader has counted: in its own work, and waiting for batches. The work
-        on a batch counts when the loop asks for the next one."""
+        """Seconds of the training loop that the loader has counted: between batches, and waiting for them. The work on
+        a batch counts once the loop asks for the next one."""
         return (self.stage_consumer.busy_ns + self.stage_consumer.starved_ns) / 1e9
 
     @property
     def waiting(self) -> float | None:
-        """Share of that time, 0 to 1, in which the loop waited for data; None: no time was counted."""
+        """Share of loop_s, 0 to 1, in which the loop waited for data; None: no time was counted."""
         return self.stage_consumer.starved_ns / 1e9 / self.loop_s if self.loop_s else None
 
     @property
     def pace(self) -> float | None:
-        """Samples for each second of loop_s. Unlike samples of an interval it does not depend on where in a step the
-        interval ends."""
+        """Samples in a second of loop_s; None: no time was counted. It does not depend on where in a step the interval
+        ends, unlike samples in a second of the clock."""
         return self.n_samples / self.loop_s if self.loop_s else None
 
     @property
     def step_ms(self) -> float | None:
-        """Milliseconds of a step, waiting included; None: there was no step."""
+        """Milliseconds of a step, with its wait; None: there was no step."""
         return 1e3 * self.loop_s / self.n_batches if self.n_batches else None
 
     @property
     def wait_ms(self) -> float | None:
-        """Milliseconds of a step in which the loop waited for data; None: there was no step."""
+        """Milliseconds in which the loop waited for data in a step; None: there was no step."""
         return self.stage_consumer.starved_ns / 1e6 / self.n_batches if self.n_batches else None
 
 
@@ -88,8 +88,9 @@ def _counts(of: Interval | Stats, **more: int) -> _c.Stats:
 
 
 def verdict(of: Interval | Stats) -> str:
-    """The stage that limits the loader, a key of penstock.stats.ADVICE: the library's rule (pstk_find_bottleneck), which
-    asks for 4 batches. Of an interval in which the loop spent 2 s one step is enough, and none where it waited for 1 s."""
+    """Return the stage that limits the loader, a key of penstock.stats.ADVICE, by the library's rule
+    (pstk_find_bottleneck), which needs 4 batches. In an interval with 2 s of loop_s one step is enough. If the loop waited
+    for 1 s, none is needed."""
     few = of.n_batches < (1 if isinstance(of, Interval) and of.loop_s >= 2 else _ENOUGH)
     if few and of.stage_consumer.starved_ns <= 1_000_000_000:
         return "unknown"
@@ -98,8 +99,13 @@ def verdict(of: Interval | Stats) -> str:
 
 
 def predicted(of: Interval, limit: str, settings: Stats, cores: float) -> Forecast | None:
-    """Predict the rates with one more worker, storage twice as fast, or a loop that takes every batch at once, from the
-    interval alone. limit: its verdict. settings: of the loader, any Stats of it. None: the interval says too little."""
+    """Return the predictions for one more worker, storage that is twice as fast, and a loop that takes every batch at
+    once, from an interval alone. None: the interval is too short to predict.
+
+    limit: the verdict on the interval.
+    settings: any Stats of the loader, for its settings.
+    cores: cores that the process may use.
+    """
     found = _counts(of, bottleneck=_c.NAMES["bottleneck"][limit], n_threads=settings.n_threads,
                     n_device_slots=settings.n_device_slots)
     all_of_them = forecasts.of_counts(found, cores, forecasts.SINGLE)

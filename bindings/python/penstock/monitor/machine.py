@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU and memory of this process, and the memory limit of its cgroup."""
+"""Read CPU time and memory of this process, and the memory limit of its cgroup."""
 from __future__ import annotations
 
 import os
@@ -8,14 +8,19 @@ from dataclasses import dataclass
 
 __all__ = ["Cgroup", "MachineReading", "read"]
 
-UNLIMITED = 1 << 60  # version 1 of cgroups writes a number near 2^63 where there is no limit
+UNLIMITED = 1 << 60  # bytes; version 1 of cgroups writes a number near 2^63 for no limit
 
 
 @dataclass(frozen=True)
 class MachineReading:
-    """cpu_s: CPU seconds of all threads of this process since it started. rss: its resident bytes; None: /proc has none.
-    memory_used: bytes of its cgroup without file pages, which the kernel drops before it kills; memory_limit: bytes;
-    both None where no cgroup has a limit."""
+    """CPU time and memory of this process.
+
+    cpu_s: CPU seconds of all threads since the process started.
+    rss: resident bytes; None: /proc does not say.
+    memory_used: bytes of the cgroup without file pages, which the kernel frees before it kills; None: no cgroup has a
+        limit.
+    memory_limit: bytes; None: no cgroup has a limit.
+    """
 
     cpu_s: float
     rss: int | None
@@ -37,7 +42,8 @@ def _number(path: str) -> int | None:
 
 
 class Cgroup:
-    """The cgroup with the lowest memory limit among that of this process and those above it. root, membership: for tests."""
+    """The cgroup with the lowest memory limit, of this process's cgroup and those above it. root, membership: other
+    paths, for tests."""
 
     def __init__(self, root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> None:
         self.folder, self._is_v1 = "", False
@@ -50,8 +56,8 @@ class Cgroup:
                 self._is_v1 = self._find(os.path.join(root, "memory"), path, "memory.limit_in_bytes")
 
     def _find(self, root: str, path: str, name: str) -> bool:
-        """Keep the lowest limit from `path` up to the root. In a container `path` may not be there, but the root is its
-        own cgroup."""
+        """Keep the lowest limit from `path` up to the root, and return whether there was one. In a container `path` may
+        not exist, but the root is then the container's cgroup."""
         parts, found = [part for part in path.split("/") if part not in ("", "..")], False
         for n in range(len(parts), -1, -1):
             folder = os.path.join(root, *parts[:n])
@@ -61,7 +67,7 @@ class Cgroup:
         return found
 
     def used(self) -> int | None:
-        """Bytes without file pages; None: there is no limit, or no number."""
+        """Return the bytes in use without file pages; None: there is no limit, or no number."""
         if self.limit is None:
             return None
         current = _number(os.path.join(self.folder, "memory.usage_in_bytes" if self._is_v1 else "memory.current"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.Monitor: numbers of a loader and its training loop, while the loop runs.
+"""penstock.Monitor: figures of a loader and its training loop, while the loop runs.
 
-One thread reads the loader's counters, NVML and /proc, every `look` seconds. The loop is never called, and it takes no
-lock of the Monitor.
+One thread reads the loader's counters, NVML and /proc, every `look` seconds. It never calls the loop, and the loop
+takes no lock of the Monitor.
 """
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ __all__ = ["Monitor"]
 
 log = logging.getLogger("penstock.monitor")
 T = TypeVar("T")
-PATIENCE = 5.0  # seconds that close() waits for the thread, which may be in a sink
-KEPT = 1024  # readings that wait for new()
+PATIENCE = 5.0  # longest wait of close() for the thread, which may be in a sink; seconds
+KEPT = 1024  # most readings that wait for new()
 
 
 def _close_at_end(monitor: Monitor) -> None:
-    """The last readings are written before the interpreter takes down what sinks need."""
+    """Close a Monitor at exit, so that the last readings are written while sinks still work."""
     monitor.close()
 
 
@@ -57,9 +57,9 @@ _running: ClosedAtEnd[Monitor] = ClosedAtEnd(_close_at_end)
 
 
 class _Look(NamedTuple):
-    """What one look found."""
+    """The result of one look."""
 
-    clock: float  # time.monotonic()
+    clock: float  # by time.monotonic()
     time: float
     stats: Stats
     machine: machine.MachineReading
@@ -67,7 +67,7 @@ class _Look(NamedTuple):
     tokens: float | None
     minute: Metrics  # of the last minute
     whole: Metrics  # since open
-    counts: _c.Stats  # as the library gives them, for predictions
+    counts: _c.Stats  # the library's struct, for predictions
 
 
 def _given(name: str, value: Any) -> float | None:
@@ -75,7 +75,7 @@ def _given(name: str, value: Any) -> float | None:
 
 
 def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
-    """One function or several, checked."""
+    """Return the functions of a setting: one function or several. Raises TypeError."""
     given = list(value) if isinstance(value, (set, frozenset)) else value
     found = (value,) if callable(value) else tuple(items(name, given, "a function or a list of functions"))
     for one in found:
@@ -94,30 +94,39 @@ class Monitor(Sealed):
         for batch in penstock.Monitor(loader).wrap(loader.epoch(0)):
             step(batch)
 
-    every: seconds between two lines, which sinks get as well. look: seconds between two looks at the counters, at most
-    `every`: alerts have these, and sinks with every_look = True; GPU figures of a line are averages of its looks.
-    name: of the data set, in lines, labels and alerts; None: the last part of loader.path.
-    sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, yours. What
-    one raises is logged, once for each kind of exception.
-    alerts: True: penstock.monitor.defaults(); a list of rules; None: none. on_alert: functions of an Alert, such as
-    Webhook(url), called in the Monitor's thread; every alert is logged by the logger "penstock.monitor" as well.
-    line: True prints each line to stderr, on rank 0 alone; a function gets the text, on every rank; False: neither.
-    gpu: "auto": the GPU that this process uses; an index, UUID (also of a MIG instance) or PCI bus id of NVML; None: none.
-    tokens_per_sample: for tokens/s, a number; tokens_so_far: a function that returns the tokens so far, where it varies.
-    flops_per_sample: of forward and backward pass on this GPU, for mfu. dtype: of the matrix products. peak_flops: of the
-    GPU in a second; None: penstock.monitor.peak_flops of its name and dtype; an unknown one gives no figure.
-    ranks: where the ranks of a job leave their lines for each other: "auto": the store of torch.distributed, if the process
-    has initialised it; a folder that all ranks share; a store; None: nowhere. Monitors of one `name` share a place there.
-    Rank 0's line names stragglers and ranks that are silent; see view().
+    every: seconds between two lines, which sinks get as well.
+    look: seconds between two looks at the counters, at most `every`; None: 5, or `every` if that is less. Alerts get
+        every look, and so do sinks with every_look = True. GPU figures of a line are averages of its looks.
+    name: name of the data set in lines, labels and alerts; None: the last part of loader.path.
+    sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, yours. An exception of a sink
+        is logged, once for each kind of exception.
+    alerts: a list of rules; True: penstock.monitor.defaults(); None: no rules.
+    on_alert: functions of an Alert, such as Webhook(url), called in the Monitor's thread. The logger "penstock.monitor"
+        logs every alert as well.
+    line: True: print each line to stderr, on rank 0 only; a function: it gets the text, on every rank; False: neither.
+    gpu: "auto": the GPU that this process uses; an index, UUID (also of a MIG instance) or PCI bus id of NVML; None: no
+        GPU.
+    tokens_per_sample: number of tokens in a sample, for tokens/s.
+    tokens_so_far: where that number varies, a function that returns the number of tokens so far.
+    flops_per_sample: FLOPs of forward and backward pass for a sample on this GPU, for mfu.
+    dtype: dtype of the matrix products.
+    peak_flops: peak FLOPs per second of the GPU; None: penstock.monitor.peak_flops of its name and dtype. For an
+        unknown GPU there is no mfu.
+    ranks: the place in which the ranks of a job leave their lines for each other. "auto": the store of
+        torch.distributed, if the process has initialised it; a folder that all ranks share; a store; None: there is
+        none. Monitors with the same `name` compare their lines. Rank 0's line names stragglers and ranks that are
+        silent; see view().
 
-    A loader that is closed ends its Monitor after a last line. In a child of fork a Monitor does nothing. Several Monitors
-    may watch one loader.
+    When the loader is closed, its Monitor writes a last line and ends. In a child of fork a Monitor does nothing.
+    Several Monitors may watch one loader.
+
+    Raises TypeError and SettingsError for wrong arguments.
     """
 
     name: str
     loader: Loader
     node: str
-    _pid = -1  # of one that __init__ did not finish: nothing to close
+    _pid = -1  # close does nothing with it if __init__ did not finish
 
     @explained("penstock.Monitor", {"interval": "every= is the seconds between lines, and look= between looks",
                                     "callbacks": "sinks= takes functions of a Reading, and on_alert= functions of an Alert"})
@@ -134,7 +143,7 @@ class Monitor(Sealed):
         if self._look_every > self._every:
             raise SettingsError(f"look: value is {look!r}; must be at most every, {every!r}")
         self._sinks, self._on_alert = _functions("sinks", sinks), _functions("on_alert", on_alert)
-        # A rule has a state: each Monitor has its own.
+        # A rule has a state, so each Monitor has its own copy.
         self._rules = [copy.deepcopy(rule) for rule in alerting.rules_of(alerts)]
         if not callable(line) and not isinstance(line, bool):
             raise TypeError(f"line: value is {line!r}; must be True, False or a function of a str")
@@ -166,7 +175,8 @@ class Monitor(Sealed):
     # ---- life ----------------------------------------------------------------------------------------------
 
     def start(self) -> Monitor:
-        """Begin to watch; `with` and wrap() call it. PenstockError: it was started before, or the loader is closed."""
+        """Begin to watch, and return the Monitor; `with` and wrap() call it. Raises PenstockError if it was started
+        before, or the loader is closed."""
         if self._thread is not None or self._finished:
             raise PenstockError("this Monitor was started before (make another one)")
         if os.getpid() != self._pid:
@@ -176,16 +186,16 @@ class Monitor(Sealed):
             begin = getattr(one, "begin", None)
             if callable(begin):
                 begin()
-        # Here, because the current device of CUDA belongs to the thread that trains.
+        # It is asked here, because CUDA's current device belongs to the thread that trains.
         self._device = self._found_gpu()
         self._gpu_looks: list[gpus.GpuReading] = []
         try:
             self._exchange = peers.exchange_of(self._ranks_setting, self.name)
-        except Exception as error:  # torch.distributed may have no store: the run has to go on
+        except Exception as error:  # torch.distributed may have no store, and the run must go on
             self._complain(peers.exchange_of, error)
         self._stragglers: tuple[str, ...] = ()
         self._silent: tuple[str, ...] = ()
-        self._is_second_node: bool | None = None  # whether this rank is the first one there; None: not known yet
+        self._is_second_node: bool | None = None  # whether this rank is the first of the second node; None: not known yet
         self._silence, self._own_run = peers.Silence(), peers.Run(time.time(), "")
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
@@ -194,15 +204,15 @@ class Monitor(Sealed):
         return self
 
     def close(self) -> None:
-        """Take a last look, write the last line and stop; nothing if it was not started. Waits for at most 5 s, where a sink
-        hangs. May be called again, and in a child of fork, where it does nothing."""
+        """Take a last look, write the last line and stop; do nothing if it was not started. Waits at most 5 s for a
+        sink that hangs. It may be called again, and in a child of fork, where it does nothing."""
         if os.getpid() != self._pid or self._finished:
             return
         thread = self._thread
-        if thread is None:  # not started: there is nothing to end
+        if thread is None:  # not started
             return
         self._stop.set()
-        if thread is threading.current_thread():  # called by a sink
+        if thread is threading.current_thread():  # a sink calls it
             return
         thread.join(PATIENCE)
         if thread.is_alive():
@@ -217,7 +227,7 @@ class Monitor(Sealed):
         self.close()
 
     def wrap(self, batches: Iterable[T]) -> Iterator[T]:
-        """Watch while the batches are iterated over. No batch is kept: `batches` is asked directly."""
+        """Iterate over the batches, and watch meanwhile. It keeps no batch."""
         with self:
             yield from batches
 
@@ -228,12 +238,12 @@ class Monitor(Sealed):
 
     @property
     def latest(self) -> Reading | None:
-        """The newest look; None before the first."""
+        """The newest look's Reading; None before the first look."""
         return self._latest
 
     def new(self) -> dict[str, float] | None:
-        """Return Reading.scalars() of a line that was not returned before, the oldest first; None: there is none. For
-        trackers that must be called by the loop:
+        """Return Reading.scalars() of a line that was not returned before, the oldest first; None: there is none. The
+        newest 1024 lines wait. It is for trackers that the loop itself must call:
 
             if (numbers := monitor.new()) is not None:
                 wandb.log(numbers)            # or mlflow.log_metrics(numbers, step=step)
@@ -244,26 +254,26 @@ class Monitor(Sealed):
             return None
 
     def view(self) -> RankView | None:
-        """Read the newest lines of all ranks and compare them; None: there is nobody to compare with. Any thread; it asks the
-        store or the folder, so call it now and then."""
+        """Read the newest lines of all ranks and compare them, as a penstock.monitor.RankView. None: there is no place
+        with lines of other ranks. It asks the store or the folder each time. Thread: any."""
         if self._exchange is None:
             return None
         return peers.compared(peers.looks_of(self._exchange, range(self._process_world())), self._process_world(), time.time())
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
-        threads spent their time, how long waits took, predictions, machine and settings. May be called while the loop
-        runs, and after close(). The command `penstock page` draws it, in some 0.1 s.
+        """Write the figures so far as one HTML page, which needs no other file and no network: throughput over time,
+        the time of threads, distributions of waits, predictions, machine and settings. It may be called while the loop
+        runs, and after close(). The command `penstock page` draws the page, in some 0.1 s.
 
-        PenstockError: there is no reading yet, the page could not be written, or the command is not there (the message
-        says what to do); nothing else ends then, and an older file stays.
+        Raises PenstockError if there is no reading yet, the page cannot be written, or the command is not found; the
+            message says what to do. The Monitor goes on then, and an older file stays.
         """
         from . import page
         points = self._history.points()
         if not points:
             raise PenstockError(f"this Monitor has no reading yet (it looks every {self._look_every:g} s; call report() after "
                                 "that, or after close())")
-        first, last = self._first, self._last  # which its thread replaces
+        first, last = self._first, self._last  # the thread replaces both
         interval = Interval.between(first.stats, last.stats, max(last.clock - first.clock, 1e-9))
         page.write(path, self.loader, self.name, self.node, page.Found(interval, last.stats, last.whole, last.counts), points)
 
@@ -271,10 +281,10 @@ class Monitor(Sealed):
         state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
         return f"<penstock.Monitor of {self.name!r}: {state}, a line every {self._every:g} s>"
 
-    # ---- the thread --------------------------------------------------------------------------------------------
+    # ---- the thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Look again and again. The only thread that calls what follows, once it runs."""
+        """Look every `look` seconds. Once this thread runs, only it calls the methods below."""
         if self._exchange is not None:
             self._guarded(self._begin_to_compare, self._exchange)
         due = time.monotonic() + self._look_every
@@ -288,10 +298,10 @@ class Monitor(Sealed):
             self._end()
 
     def _guarded_look(self, last: bool) -> bool:
-        """Look; return whether there is more to see. What goes wrong is logged, because the loop is not to end of it."""
+        """Look; return whether to go on. Exceptions are logged, because the training must not end by them."""
         try:
             sample = self._sample()
-        except (PenstockError, SystemExit):  # closed under its Monitor, or the interpreter ends
+        except (PenstockError, SystemExit):  # the loader is closed, or the interpreter ends
             if self._last is not self._line_from:
                 self._guarded(self._write_line, self._last, self._gpu_looks)
             return False
@@ -311,7 +321,7 @@ class Monitor(Sealed):
 
     def _complain(self, who: object, error: Exception) -> None:
         """Log an exception, once for each kind of it."""
-        # A bound method is a new object each time.
+        # A bound method is a new object at each access, so its object is taken.
         key = id(getattr(who, "__self__", who)), getattr(who, "__name__", ""), type(error).__name__
         if key not in self._complained:
             self._complained.add(key)
@@ -346,7 +356,7 @@ class Monitor(Sealed):
 
     def _look(self, sample: _Look) -> None:
         if self._device is None and self._gpu_setting == "auto":
-            self._device = self._found_gpu()  # CUDA may have been initialised meanwhile
+            self._device = self._found_gpu()  # CUDA may have been initialised since
         if self._device is not None and self._gpu.device is None:
             self._gpu = gpus.Gpu(self._device)
         gpu = self._gpu.read()
@@ -379,7 +389,7 @@ class Monitor(Sealed):
                     self._complain(sink, error)
 
     def _write_line(self, sample: _Look, looks: list[gpus.GpuReading]) -> None:
-        """Write the reading since the last line."""
+        """Write a line: the reading since the last line."""
         reading = self._reading(self._line_from, sample, averaged(looks) or self._gpu.read())
         self._line_from, self._gpu_looks = sample, []
         if self._exchange is not None:
@@ -392,10 +402,11 @@ class Monitor(Sealed):
             print(reading, file=sys.stderr, flush=True)
 
     def _shared(self, exchange: peers.Exchange, reading: Reading) -> Reading:
-        """Leave a line's reading for the other ranks; on rank 0 return it with their stragglers."""
-        if reading.waiting is not None or self._shown is None:  # else nothing is known of it: no step ended
+        """Leave a line's reading for the other ranks. Return the reading, with stragglers and silent ranks if this rank
+        watches others."""
+        if reading.waiting is not None or self._shown is None:  # without a step a reading has nothing to compare
             self._shown = reading
-        if self._stop.is_set():  # _end() leaves the last one
+        if self._stop.is_set():  # _end() writes the last text
             return reading
         rank = self._process_rank()
         self._guarded(exchange.put, rank, peers.text_of(self._own_run, self._shown, reading.time, self._every, ended=False))
@@ -405,34 +416,34 @@ class Monitor(Sealed):
         return dataclasses.replace(reading, stragglers=self._stragglers, silent=self._silent)
 
     def _n_watched(self, exchange: peers.Exchange) -> int:
-        """How many ranks, from 0 on, this one looks after."""
+        """Return how many ranks, from 0 on, this one watches."""
         rank, local_rank = self._process_rank(), self.loader.ranks.local_rank
         if self._is_second_node is None and rank > 1 and local_rank == 0:
-            with contextlib.suppress(Exception):  # the comparison says it
+            with contextlib.suppress(Exception):  # the comparison reports it
                 self._is_second_node = peers.begins_second_node(exchange, rank)
         is_second = self._is_second_node
-        if is_second is None:  # as where all nodes have as many ranks
+        if is_second is None:  # correct if all nodes have equally many ranks
             is_second = local_rank == 0 and rank == self.loader.ranks.local_world
         return peers.n_watched(rank, self._process_world(), is_second)
 
     def _begin_to_compare(self, exchange: peers.Exchange) -> None:
-        """Look at what an earlier run left. On rank 0: look whether the exchange ends with it."""
+        """Read the lines that an earlier run left. On rank 0, also find out whether the exchange ends with it."""
         earlier = dict[int, Any]()
         if exchange.outlives:
-            with contextlib.suppress(Exception):  # the first line says it
+            with contextlib.suppress(Exception):  # the first line reports it
                 earlier = peers.looks_of(exchange, range(self._process_world() if self._process_rank() == 0 else 2))
         self._silence = peers.Silence(earlier, is_last=self._process_rank() > 0)
         if self._process_rank() == 0:
             self._own_run = self._own_run._replace(kept=exchange.kept())
 
     def _compare(self, exchange: peers.Exchange, rank: int) -> None:
-        """Look at the ranks that this one looks after."""
+        """Compare the ranks that this one watches."""
         n = self._n_watched(exchange)
         self._stragglers = ()
         try:
             looks = peers.looks_of(exchange, range(n))
         except Exception:
-            if self._ranks_setting == "auto" and distributed() is None:  # training has ended
+            if self._ranks_setting == "auto" and distributed() is None:  # the training has ended
                 self._silent = ()
             elif rank > 0:
                 self._silent = self._silence.without_looks(time.monotonic(), self.node, exchange.has_ended) or self._silent
@@ -454,7 +465,7 @@ class Monitor(Sealed):
         return self.loader.ranks.world if group is None else int(group.get_world_size())
 
     def _found_gpu(self) -> int | str | None:
-        """The setting gpu=, or the GPU that this process uses."""
+        """Return the setting gpu=, or the GPU that this process uses; None: there is none."""
         if self._gpu_setting != "auto":
             return self._gpu_setting
         found, why = gpus.which(self._bus_id(), self.loader.ranks.local_rank)
@@ -463,7 +474,7 @@ class Monitor(Sealed):
         return found
 
     def _bus_id(self) -> str | None:
-        """The PCI bus id of the loader's device; None: the host."""
+        """Return the PCI bus id of the loader's device; None: batches are on the host."""
         from ctypes import byref, sizeof
 
         from .. import errors

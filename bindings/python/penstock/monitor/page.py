@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of Monitor.report. The command `penstock page` draws it, so that the page is that of `penstock bench --report`;
-here is only what it is drawn from: the document that src/cli/report/report_page.h describes, and readings, as lines of JSON."""
+"""Draw the page of Monitor.report by the command `penstock page`, so that it is the page of `penstock bench --report`.
+This module makes the command's input: the document that src/cli/report/report_page.h describes, and readings, as lines
+of JSON."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "write"]
 
-SCHEMA, VERSION = "penstock report", 1  # of src/cli/report/report_page.h
-PATIENCE = 60.0  # seconds for the command, which takes some 0.1 s
+SCHEMA, VERSION = "penstock report", 1  # as in src/cli/report/report_page.h
+PATIENCE = 60.0  # longest wait for the command, which takes some 0.1 s; seconds
 _TIMES = ("wait", "read", "decode", "finish", "copy", "stream")
 
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a Monitor knows of a run beyond its readings."""
+    """The figures of a run that readings do not have."""
 
-    interval: Interval  # from its first look to its last
+    interval: Interval  # from the Monitor's first look to its last
     total: Stats
     metrics: Metrics  # since open
-    counts: _c.Stats  # those of `total`
+    counts: _c.Stats  # the struct of `total`
 
 
 def _stage(stage: StageStats) -> dict[str, int]:
@@ -48,7 +49,7 @@ def _times(spread: Distribution) -> dict[str, int]:
 
 
 def _run(found: Found) -> dict[str, Any]:
-    """What readings do not add up to, with the keys of `penstock bench --json`."""
+    """Return the figures that are no sums of readings, with the keys of `penstock bench --json`."""
     of, total = found.interval, found.total
     stages = {"reader": _stage(of.stage_reader), "workers": _stage(of.stage_workers)}
     if total.n_device_slots:
@@ -74,7 +75,7 @@ def _settings(loader: Loader, total: Stats) -> dict[str, Any]:
 
 
 def document(loader: Loader, name: str, node: str, found: Found) -> dict[str, Any]:
-    """The document, without series and machine: the command adds them."""
+    """Return the document without series and machine, which the command adds."""
     times = {one: getattr(found.metrics, one) for one in _TIMES}
     return {"schema": SCHEMA, "version": VERSION, "name": name, "node": node, "path": loader.path, "run": _run(found),
             "times": {one: _times(spread) for one, spread in times.items() if spread.n},
@@ -91,11 +92,11 @@ def _program() -> str:
 
 def write(path: str | os.PathLike[str], loader: Loader, name: str, node: str, found: Found,
           points: list[dict[str, Any]]) -> None:
-    """Draw the page. PenstockError: it could not be written, or there is no command."""
+    """Draw the page. Raises PenstockError if it cannot be written, or if there is no command. points: of History."""
     out = os.path.abspath(paths.local(path, what="the name of a file"))
     lines = [document(loader, name, node, found), *points]
     data = "".join(json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines).encode()
-    # An absolute path is no option, and not "-".
+    # An absolute path cannot be taken for an option or for "-".
     line = [_program(), "page", "-", "-o", out]
     try:
         done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Monitor's readings for Prometheus: an endpoint that it scrapes, and the text file of node_exporter.
+"""Publish a Monitor's readings for Prometheus: as an endpoint, or as a text file for node_exporter.
 
-Both are written by prometheus_client. The names follow https://prometheus.io/docs/practices/naming/: base units, counters
-with _total. Every series has the labels data_set, node and rank.
+prometheus_client writes both. The names follow https://prometheus.io/docs/practices/naming/: base units, counters with
+_total. Every series has the labels data_set, node and rank.
 """
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from .sinks import Sink
 __all__ = ["Prometheus", "TextFile"]
 
 LABELS = ("data_set", "node", "rank")
-STALE = 300.0  # seconds without a reading, after which its series vanish
+STALE = 300.0  # least time without a reading after which its series vanish; seconds
 _ADDRESS = "the address of an interface, as '127.0.0.1', or '' for all"
-PORTS = 64  # that on_taken="next" tries
+PORTS = 64  # ports that on_taken="next" tries
 
 
 class _Metric(NamedTuple):
-    """A metric: its name without penstock_, its help, and how a Reading gives its value; None: it has none."""
+    """One metric: its name without penstock_, its help text, and a function that takes its value from a Reading; the
+    value None: the reading has none."""
 
     name: str
     help: str
@@ -91,7 +92,7 @@ _PERCENTILES = {"50": "p50", "95": "p95", "99": "p99"}
 
 
 class _Collector:
-    """The newest reading of each data set, node and rank, as prometheus_client collects it."""
+    """The newest reading of each data set, node and rank, as a collector of prometheus_client."""
 
     def __init__(self) -> None:
         self.core = _optional.needed("prometheus_client.core", "penstock.monitor.prometheus", "prometheus-client")
@@ -103,7 +104,7 @@ class _Collector:
             self._readings[reading.name, reading.node, str(reading.rank)] = reading
 
     def collect(self) -> Iterator[Any]:
-        """Called by prometheus_client, in its threads."""
+        """Yield the metrics. prometheus_client calls it in its threads."""
         now = time.time()
         with self._lock:
             for key in [key for key, one in self._readings.items() if now - one.time > max(STALE, 5 * one.seconds)]:
@@ -153,15 +154,18 @@ class Prometheus(Sink):
 
         with penstock.Monitor(loader, sinks=penstock.monitor.Prometheus(9400)):
 
-    port: 1 to 65535, or 0 for any free one; `port` is the one that was taken. Ranks of one machine need one each:
-    9400 + local rank. on_taken: what happens if another program has the port: "error", or "next", which tries the next 63.
-    address: of an interface of this machine, IPv4 or IPv6, or a host name of it; "": all of IPv4, as a Prometheus server on another
-    machine needs it.
+    port: 1 to 65535, or 0 for any free port. The attribute `port` is the port in use. Each rank of a machine needs its
+        own: 9400 + local rank.
+    address: address or host name of an interface of this machine, IPv4 or IPv6; "": all interfaces, by IPv4, for a
+        Prometheus server on another machine.
+    on_taken: what happens if another program has the port: "error", or "next", which tries the next 63.
 
-    One exporter may be the sink of several Monitors: it serves until the last of them has ended, and again with the next.
-    A series vanishes 5 minutes after its last reading. In a child of fork it serves nothing.
-    MissingPackageError: without prometheus_client. PenstockError: the port is taken. SettingsError: a wrong
-    address.
+    One exporter may be the sink of several Monitors: it serves until the last of them has ended, and again with the
+    next one. A series vanishes 5 minutes after its last reading, or later if readings are more than a minute long:
+    after 5 times their length. In a child of fork it serves nothing.
+
+    Raises MissingPackageError without prometheus_client, PenstockError if the port is taken, TypeError or SettingsError
+    for a wrong argument.
     """
 
     _every_look = True
@@ -189,7 +193,7 @@ class Prometheus(Sink):
         _serving.add(self)
 
     def begin(self) -> None:
-        """A Monitor starts with this sink."""
+        """Count a Monitor that starts with this sink."""
         self._users += 1
         if self._server is None:
             self._open()
@@ -198,7 +202,7 @@ class Prometheus(Sink):
         self._collector.put(reading)
 
     def close(self) -> None:
-        """A Monitor with this sink ended, or none was started. After the last one the port is free."""
+        """Forget a Monitor with this sink that ended. Without Monitors the port is closed."""
         self._users = max(0, self._users - 1)
         server, thread = self._server, self._thread
         if self._users > 0 or server is None or os.getpid() != self._pid:
@@ -213,7 +217,7 @@ class Prometheus(Sink):
         for port in ports:
             try:
                 opened = self._serve(port, self.address or "0.0.0.0", self._registry)
-            except (OSError, ValueError) as error:  # ValueError: no name of a host can be so
+            except (OSError, ValueError) as error:  # ValueError: the text cannot be a host name
                 if getattr(error, "errno", None) == errno.EADDRINUSE:
                     continue
                 raise self._refusal_of(port, error) from None
@@ -228,7 +232,7 @@ class Prometheus(Sink):
                             "has (give each rank its own, or on_taken='next')")
 
     def _refusal_of(self, port: int, error: OSError | ValueError) -> Exception:
-        """Why a port of the address cannot be opened, and what to do."""
+        """Return the exception for a port that cannot be opened, with advice."""
         if isinstance(error, (socket.gaierror, ValueError)) or error.errno == errno.EADDRNOTAVAIL:
             return SettingsError(f"address: value is {self.address!r}; must be {_ADDRESS} (`ip address` lists those of this machine)")
         if error.errno == errno.EACCES:
@@ -236,7 +240,7 @@ class Prometheus(Sink):
         return PenstockError(f"port: value is {port}, which cannot be opened ({error.strerror}); must be a free port")
 
     def _forget(self) -> None:
-        """In a child of fork: close the socket that it inherited, so that the parent alone has the port."""
+        """In a child of fork, close the inherited socket, so that only the parent has the port."""
         if self._server is not None:
             self._server.socket.close()
             self._server = self._thread = None
@@ -257,14 +261,16 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class TextFile(Sink):
-    """Write each line's reading for node_exporter's textfile collector: FOLDER/penstock-NAME-rankR.prom, which is
-    replaced in one step and removed at the end of the Monitor. What a killed process leaves has an old
-    penstock_reading_timestamp_seconds.
+    """Write each line's reading for node_exporter's textfile collector, as FOLDER/penstock-NAME-rankR.prom.
 
         node_exporter --collector.textfile.directory=FOLDER
 
-    folder: must be there. Each Monitor needs a TextFile of its own. MissingPackageError: without prometheus_client.
-    SettingsError: no folder.
+    The file is replaced in one step, and removed at the end of the Monitor. A killed process leaves it; its
+    penstock_reading_timestamp_seconds is then old. Each Monitor needs a TextFile of its own.
+
+    folder: an existing folder.
+
+    Raises MissingPackageError without prometheus_client, SettingsError if there is no such folder.
     """
 
     folder: str

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All ranks of a job in one view: each Monitor leaves its newest line where the others find it, and compares.
+"""Compare the ranks of a job: each Monitor leaves its newest line where the others find it.
 
-The place is the key-value store of torch.distributed, or a folder that all ranks share. No collective is called, so that
-neither a rank that is late nor one that is gone can hold up training, and nothing comes between the trainer's own
-collectives.
+The place is the key-value store of torch.distributed, or a folder that all ranks share. No collective is called: a rank
+that is late or gone cannot hold up training, and nothing comes between the trainer's own collectives.
 """
 from __future__ import annotations
 
@@ -31,20 +30,21 @@ from .reading import Reading
 __all__ = ["Exchange", "RankView", "Run", "Silence", "begins_second_node", "compared", "exchange_of", "looks_of",
            "n_watched"]
 
-WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
-TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
-SLOWER = 0.7  # or has at most this share of the median's pace
-STAGE_TIMES = 1.5  # a stage is named where its median is so many times that of the ranks
-STALE = 3  # lines that a rank did not leave
-GRACE = 10.0  # seconds more
+WAITS = 0.1  # least share of its time that a straggler waits for data
+TIMES = 2.0  # and least multiple of the ranks' median; or, if less, halfway from the median to all of the time
+SLOWER = 0.7  # or most share of the median's pace that a straggler has
+STAGE_TIMES = 1.5  # least multiple of the ranks' median at which a stage is named
+STALE = 3  # lines that a silent rank has missed
+GRACE = 10.0  # and more seconds
 TIMEOUT = 3.0  # seconds of an operation of the store
-WATCHED = 7 * 86400.0  # seconds that a watch of rank 0 lasts; poll(2) counts milliseconds up to 2^31
+WATCHED = 7 * 86400.0  # seconds of a watch of rank 0; poll(2) counts milliseconds up to 2^31
 STAGES = ("read", "decode", "copy")
 T = TypeVar("T")
 
 
 class Exchange(Protocol):
-    """Where ranks leave their looks for the others: texts by rank. outlives: it may have what a run left that was killed."""
+    """The place in which ranks leave their looks for each other: a text by rank. outlives: whether it may still have
+    texts of a run that was killed."""
 
     outlives: bool
 
@@ -52,36 +52,39 @@ class Exchange(Protocol):
         """Replace the text of a rank."""
 
     def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
-        """Give those of the ranks that have a text, and these texts. Never waits for one that is missing."""
+        """Yield each of the ranks that has a text, with the text. Never waits for a missing one."""
 
     def kept(self) -> str:
-        """Return what the exchange ends with: "process": this process; "node": this node; "": neither."""
+        """Return what must end for the exchange to end: "process": this process; "node": this node; "": neither."""
 
     def end(self, began: float) -> None:
-        """Report to those who watch rank 0 that its Monitor of this time ended; returns once they can read it."""
+        """Report the end of rank 0's Monitor that began at this time to those who watch it. Returns once they can read
+        it."""
 
     def watch(self, began: float) -> None:
-        """Wait, in a thread of its own, for the end of rank 0's Monitor of this time; nothing if called again."""
+        """Wait, in a thread of its own, for the end of rank 0's Monitor that began at this time. A second call does
+        nothing."""
 
     def has_ended(self, began: float) -> bool:
-        """Return whether that Monitor ended. Called once the exchange does not answer, with which a watch ends."""
+        """Return whether that Monitor reported its end. Call it once the exchange does not answer: the watches have
+        then ended, too."""
 
     def close(self) -> None:
-        """Hold nothing any more; the next call takes it anew."""
+        """Release all resources. The next call takes them again."""
 
 
 class Run(NamedTuple):
-    """A Monitor: when it began, and what the exchange ends with, as Exchange.kept has it."""
+    """One run of a Monitor: the time when it began, and the result of Exchange.kept."""
 
     began: float
     kept: str
 
 
 def _listens(port: int) -> bool:
-    """Whether this process listens on a TCP port."""
+    """Return whether this process listens on a TCP port."""
     own = set()
     for fd in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # that of the listing is closed
+        with contextlib.suppress(OSError):  # the descriptor of this listing is closed already
             own.add(os.readlink(f"/proc/self/fd/{fd}"))
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/self/net/{name}", encoding="ascii") as file:
@@ -93,7 +96,7 @@ def _listens(port: int) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this node: only an address of this node can be bound to."""
+    """Return whether a host is this node: a socket can only be bound to an address of this node."""
     for family, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM):
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as one:
             one.bind((address[0], 0))
@@ -102,12 +105,13 @@ def _is_here(host: str) -> bool:
 
 
 class _StoreExchange:
-    """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned. A store of
-    TCP or of one process is in memory, and a launcher that keeps it gives each start of its workers a prefix."""
+    """An exchange in a store of torch.distributed. If the store can be cloned, it has its own connection and time-out.
+    A store of TCP or of one process is in memory, and a launcher that keeps one gives each start of its workers another
+    prefix."""
 
     def __init__(self, store: Any, prefix: str) -> None:
         if hasattr(store, "clone"):
-            with contextlib.suppress(Exception):  # a store that only other kinds of stores can clone
+            with contextlib.suppress(Exception):  # raised by a store whose inner store cannot be cloned
                 store = store.clone()
                 store.set_timeout(datetime.timedelta(seconds=TIMEOUT))
         self._store, self._prefix = store, prefix
@@ -134,7 +138,7 @@ class _StoreExchange:
         store = self._innermost()
         if type(store).__name__ != "TCPStore" or not _is_here(store.host):
             return ""
-        return "process" if _listens(store.port) else "node"  # else the launcher's
+        return "process" if _listens(store.port) else "node"  # "node": the launcher keeps it
 
     def _watchers_key(self, began: float) -> str:
         return f"{self._prefix}/0/watchers/{began!r}"
@@ -143,22 +147,24 @@ class _StoreExchange:
         return f"{self._prefix}/0/ended/{began!r}/{watcher}"
 
     def end(self, began: float) -> None:
-        self.wake(self.end_key(began, 0))  # before the number is read, as watcher() does it the other way round
+        self.wake(self.end_key(began, 0))  # first this, then the number; watcher() uses the reverse order, so none is missed
         for watcher in range(1, int(self._store.add(self._watchers_key(began), 0)) + 1):
             self.wake(self.end_key(began, watcher))
 
     def wake(self, key: str) -> None:
-        """Let a watch return."""
+        """Set the key of a watch, so that it returns."""
         self._store.set(key, "ended")
-        self._store.check([key])  # set() waits for no answer; the server handles one after the other
+        self._store.check([key])  # set() does not wait; the server answers this after it
 
     def watcher(self, began: float) -> str | None:
-        """The key of one more who watches, which its own process can set, too; None: the end is there already."""
+        """Count one more watcher, and return its key, which its own process may set, too. None: the end was reported
+        already."""
         key = self.end_key(began, int(self._store.add(self._watchers_key(began), 1)))
         return None if self._store.check([self.end_key(began, 0)]) else key
 
     def wait_for_end(self, key: str) -> None:
-        """Return once the key is set. A connection of its own: others wait while one is asked. Raises what the store raises."""
+        """Return once the key is set. It uses its own connection, because a connection serves one call at a time.
+        Raises the errors of the store."""
         self._store.clone().wait([key], datetime.timedelta(seconds=WATCHED))
 
     def close(self) -> None:
@@ -166,14 +172,14 @@ class _StoreExchange:
 
 
 class _PatientExchange:
-    """An exchange that is asked in a thread of its own: the store of a stopped process, or of a node that is gone, never answers,
-    whatever its time-out. Raises TimedOutError then. Any thread."""
+    """An exchange that a thread of its own asks. The store of a stopped process, or of a node that is gone, never
+    answers, whatever its time-out; then this raises TimedOutError. Thread: any."""
 
     def __init__(self, exchange: _StoreExchange) -> None:
         self._exchange, self.outlives = exchange, exchange.outlives
         self._asked: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
+        self._late: concurrent.futures.Future[Any] | None = None  # the question that was given up and has no answer yet
         self._lock = threading.Lock()  # held while a question is put, and while the thread begins or ends
         self._watches: dict[float, tuple[threading.Thread, str]] = {}
         self._ended: set[float] = set()
@@ -202,7 +208,7 @@ class _PatientExchange:
         self._watches[began] = thread, key
 
     def _watch(self, began: float, key: str) -> None:
-        with contextlib.suppress(Exception):  # the store ended without the word
+        with contextlib.suppress(Exception):  # raised if the store ended without a report
             self._exchange.wait_for_end(key)
             self._ended.add(began)
 
@@ -212,10 +218,10 @@ class _PatientExchange:
         return began in self._ended
 
     def close(self) -> None:
-        # A thread that comes back from C++ while the interpreter ends aborts the process (before CPython 3.14).
+        # Before CPython 3.14, a thread that returns from C++ while the interpreter ends aborts the process.
         for thread, key in self._watches.values():
             if thread.is_alive():
-                with contextlib.suppress(Exception):  # the store is gone, and then so is the wait; or it hangs
+                with contextlib.suppress(Exception):  # the store is gone, and the watch with it; or it hangs
                     self._ask(functools.partial(self._exchange.wake, key), TIMEOUT)
                     thread.join(TIMEOUT)
         self._watches.clear()
@@ -251,7 +257,8 @@ class _PatientExchange:
 
 
 class _FolderExchange:
-    """In files of a folder: NAME-rankR.json, each replaced in one step. They stay, with the word of an end in them."""
+    """An exchange in files of a folder: NAME-rankR.json. Each is replaced in one step, and stays; the last text says
+    that the Monitor ended."""
 
     outlives = True
 
@@ -289,7 +296,8 @@ class _FolderExchange:
 
 
 def exchange_of(setting: Any, name: str) -> Exchange | None:
-    """The setting ranks=, checked: "auto", a folder, a store, or None. None: there is nobody to compare with."""
+    """Check the setting ranks= and return its exchange: "auto", a folder, a store, or None. None: there is no exchange.
+    Raises TypeError and SettingsError."""
     run = "-".join(os.environ.get(one, "") for one in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))
     prefix = f"penstock/{run.strip('-') or 'run'}/{name.replace('/', '-')}"
     if setting is None:
@@ -310,8 +318,14 @@ def exchange_of(setting: Any, name: str) -> Exchange | None:
 
 
 def text_of(run: Run, reading: Reading, when: float, every: float, ended: bool) -> str:
-    """What a rank leaves for the others: one line of JSON, some 400 bytes. when: it was still there.
-    every: seconds between two of them. ended: its Monitor was closed, so that no other follows."""
+    """Return the text that a rank leaves for the others: one line of JSON, some 400 bytes.
+
+    run: the Monitor's run.
+    reading: the newest line in which a step ended.
+    when: time now, at which the rank was alive.
+    every: seconds between two lines.
+    ended: whether the Monitor was closed, so that no other text follows.
+    """
     minute, stages = reading.minute, {}
     for stage in STAGES:
         times = None if minute is None else getattr(minute, stage)
@@ -327,11 +341,14 @@ def text_of(run: Run, reading: Reading, when: float, every: float, ended: bool) 
 class RankView:
     """The ranks of a job at one time.
 
-    looks: by rank, its newest line in which a step ended, a dict of rank, node, time, every, pace (samples/s without
-    pauses), step_ms, wait_ms, waiting (0 to 1), verdict, and stages_ms: the p50 of read, decode and copy in the last minute.
-    missing: ranks that left nothing for three lines, or whose Monitor ended that long ago. slowest: the rank that waits longest for data, or where no two waits
-    differ, that with the lowest pace; None: no rank had a step. spread: of waiting, the largest less the smallest.
-    stragglers: a sentence for each rank that is clearly slower than the others, by the stage; empty where all is well.
+    looks: by rank, the newest line in which a step ended, of the ranks that are not missing. It is a dict with rank,
+        node, time, every, pace (samples/s without pauses), step_ms, wait_ms, waiting (0 to 1), verdict, and stages_ms:
+        the p50 of read, decode and copy in the last minute.
+    missing: the ranks that have left nothing for three lines and 10 s, or whose Monitor ended that long ago.
+    slowest: the rank that waits longest for data; if their waits differ by 0.01 at most, the rank with the lowest pace.
+        None: no rank had a step.
+    spread: the largest `waiting` minus the smallest; None: no rank had a step.
+    stragglers: a sentence for each rank that is clearly slower than the others, with the stage; () if there is none.
     """
 
     looks: dict[int, dict[str, Any]]
@@ -342,12 +359,12 @@ class RankView:
 
 
 def _median(values: list[float]) -> float:
-    """Of an even number the lower one: of two ranks one can be the straggler."""
+    """Return the median; of an even number of values the lower one, so that one of two ranks can be the straggler."""
     return statistics.median_low(values)
 
 
 def _reason(look: dict[str, Any], looks: list[dict[str, Any]]) -> str:
-    """Which stage makes a rank slow: the one whose p50 is furthest above the median of the ranks, else its verdict."""
+    """Say why a rank is slow: by the stage whose p50 is furthest above the median of the ranks, else by its verdict."""
     found = ""
     most = STAGE_TIMES
     for stage, own in look["stages_ms"].items():
@@ -359,7 +376,7 @@ def _reason(look: dict[str, Any], looks: list[dict[str, Any]]) -> str:
 
 
 def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankView:
-    """Compare the looks of ranks. Pure."""
+    """Compare the looks of ranks. now: seconds since 1970. Pure."""
     fresh = {rank: look for rank, look in looks.items() if now - look["time"] <= _patience(look)}
     missing = tuple(rank for rank in range(world) if rank not in fresh)
     stepping = [look for look in fresh.values() if look["waiting"] is not None and look["pace"]]
@@ -382,13 +399,13 @@ def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankVi
 
 
 def _patience(look: dict[str, Any]) -> float:
-    """Seconds within which a rank has to leave its next look."""
+    """Return the seconds within which a rank must leave its next look."""
     return float(STALE * look["every"] + GRACE)
 
 
 def n_watched(rank: int, world: int, is_second_node: bool) -> int:
-    """How many ranks, from 0 on, a rank looks after: rank 0 all; rank 1 rank 0, which cannot miss itself; and the first rank of
-    the second node these two, whose node may be gone."""
+    """Return how many ranks, from 0 on, a rank watches. Rank 0 watches all. Rank 1 watches rank 0, which cannot miss
+    itself. The first rank of the second node watches these two, whose node may be gone."""
     if rank == 0:
         return world
     if rank == 1:
@@ -397,27 +414,32 @@ def n_watched(rank: int, world: int, is_second_node: bool) -> int:
 
 
 def begins_second_node(exchange: Exchange, rank: int) -> bool | None:
-    """Whether the node of a rank, the first one there, is the second: the rank before is on rank 0's node. Nodes may have
-    different numbers of ranks. None: one of these two left no look yet. Raises what the exchange raises."""
+    """Return whether the node of a rank, which is the first one there, is the second node: then the rank before it is
+    on rank 0's node. Nodes may have different numbers of ranks. None: one of these two ranks left no look yet. Raises
+    the errors of the exchange."""
     looks = looks_of(exchange, (0, rank - 1))
     return looks[0]["node"] == looks[rank - 1]["node"] if len(looks) == 2 else None
 
 
 class Silence:
-    """Which ranks leave no looks any more, without that their Monitors ended: killed, stopped, or of a node that is gone.
+    """Find the ranks that leave no looks any more, although their Monitors did not end: they were killed or stopped, or
+    their node is gone.
 
-    It counts by this process's clock, because that of another node may be wrong. A rank that never left a look is not
-    silent: it may have no Monitor. earlier: looks that were there at first, perhaps of a run that was killed: they count as
-    none until they are replaced. is_last: while one of the ranks leaves looks none is named, because that one does it. One
-    thread uses it."""
+    It uses this process's clock, because another node's may be wrong. A rank that never left a look is not silent: it
+    may have no Monitor. Thread: one.
+
+    earlier: looks that were there at the start, perhaps of a run that was killed. They do not count until they are
+        replaced.
+    is_last: name no rank while one of the ranks leaves looks, because that one names them.
+    """
 
     def __init__(self, earlier: dict[int, dict[str, Any]] | None = None, is_last: bool = False) -> None:
         self._earlier = earlier or {}
         self._is_last = is_last
-        self._seen: dict[int, tuple[dict[str, Any], float]] = {}  # by rank: its newest look, and when that was new here
+        self._seen: dict[int, tuple[dict[str, Any], float]] = {}  # by rank: its newest look, and the time when it was new here
 
     def sentences(self, looks: dict[int, dict[str, Any]], clock: float) -> tuple[str, ...]:
-        """A sentence for each rank that is silent. looks: the newest of all ranks. clock: of time.monotonic()."""
+        """Return a sentence for each rank that is silent. looks: the newest look of all ranks. clock: time.monotonic()."""
         for rank, look in looks.items():
             if look != (self._seen[rank][0] if rank in self._seen else self._earlier.get(rank)):
                 self._seen[rank] = look, clock
@@ -426,8 +448,11 @@ class Silence:
         return () if self._is_last and len(found) < len(left) else tuple(found)
 
     def without_looks(self, clock: float, node: str, has_ended: Callable[[float], bool]) -> tuple[str, ...]:
-        """A sentence for rank 0 if it is silent, where the place of all looks ends with it, and does not answer. node: this one,
-        whose end rank 0 does not share. has_ended: Exchange.has_ended."""
+        """Return a sentence for rank 0 if it is silent, the exchange ends with it, and the exchange does not answer.
+
+        node: this node. It would have ended with rank 0 if that ran here.
+        has_ended: Exchange.has_ended.
+        """
         if not self._is_silent(0, clock):
             return ()
         look, _ = self._seen[0]
@@ -448,7 +473,7 @@ class Silence:
 
 
 def _look_of(text: str, rank: int) -> dict[str, Any] | None:
-    """The look that a rank left; None: its text is damaged, or another version's."""
+    """Return the look in a rank's text; None: the text is damaged, or another version's."""
     try:
         look = json.loads(text)
         numbers = [look["time"], look["every"], look["began"], *look["stages_ms"].values()]
@@ -456,12 +481,12 @@ def _look_of(text: str, rank: int) -> dict[str, Any] | None:
         if not all(isinstance(one, (int, float)) for one in numbers):
             return None
         return {**look, "node": str(look["node"]), "verdict": str(look["verdict"]), "ended": look["ended"] is True,
-                "kept": str(look["kept"]), "rank": rank}  # the process's
+                "kept": str(look["kept"]), "rank": rank}  # the rank of the process
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def looks_of(exchange: Exchange, ranks: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The newest look of each of the ranks that left one. Raises what the exchange raises."""
+    """Return the newest look of each of the ranks that left one. Raises the errors of the exchange."""
     looks = ((rank, _look_of(text, rank)) for rank, text in exchange.all(ranks))
     return {rank: look for rank, look in looks if look is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading: what a Monitor found over some seconds, as numbers, as a dict and as one line."""
+"""Reading: the figures that a Monitor found over some seconds, as numbers, as a dict and as one line."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,30 +17,45 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "averaged"]
 
-_INNER = ("total", "minute", "gpu", "forecast")  # of to_dict: with an entry of its own, or none
-# The cases of a forecast in scalars(), and the verdict that names a case in the line, with its words there.
+_INNER = ("total", "minute", "gpu", "forecast")  # members that to_dict has no number of
+# For each case of a forecast: its name in scalars(), the verdict for which a line shows it, and its words there.
 _CASES = {"workers": ("predicted_samples_per_s_1_more_worker", "decode", "with 1 more worker"),
           "storage": ("predicted_samples_per_s_storage_x2", "storage", "with storage twice as fast"),
           "consumer": ("predicted_samples_per_s_no_consumer", "consumer", "without it")}
-# Of the GPU: what an average over several looks says more of than the last look.
+# Figures of the GPU of which a line has the average over its looks.
 _AVERAGED = ("utilisation", "memory_utilisation", "power_w", "sm_clock", "pcie_rx", "pcie_tx")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Of the last `seconds` seconds, until `time` (seconds since 1970). None: not known, or not asked for.
+    """The figures of `seconds` seconds, up to `time`. None: a figure is not known, or was not asked for.
 
-    n_samples, n_batches, n_replacements (bad samples that were replaced) of these seconds. samples_per_s, tokens_per_s,
-    read_bytes_per_s (from the storage): in a second of the clock. pace: samples in a second that the loop spent in steps
-    and waits, without pauses such as an evaluation. step_ms: a step with its wait. wait_ms: the wait for data in it.
-    waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
-    penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
-    that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: loader.stats(). minute: its metrics of the last minute. forecast: what the library
-    predicts of these seconds for one more worker, storage twice as fast, or a loop that takes every batch at once; None:
-    they say too little. alerts: names of those that are raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
-    silent: on rank 0, sentences of the ranks that left no line any more; on rank 1, of rank 0; on the first rank of the second
-    node, of ranks 0 and 1.
+    time: seconds since 1970.
+    seconds: length of the time.
+    name, node, rank, world: name of the data set, host name, and the loader's rank and world.
+    epoch, position: the cursor of the loader.
+    n_samples, n_batches, n_replacements: samples, batches, and bad samples that were replaced, in these seconds.
+    samples_per_s, tokens_per_s, read_bytes_per_s: samples, tokens, and bytes from the storage, in a second of the
+        clock.
+    pace: samples in a second that the loop spent in steps and waits, without pauses such as an evaluation.
+    step_ms: milliseconds of a step with its wait.
+    wait_ms: milliseconds of the wait for data in a step.
+    waiting: share of the loop's time, 0 to 1, in which it waited for data.
+    verdict: the stage that limits, a key of penstock.stats.ADVICE.
+    read_p99_ms: 99th percentile of reads in the last minute, milliseconds.
+    mfu: share of the GPU's peak FLOPs that the model used.
+    cpu_cores: cores that this process kept busy.
+    rss: resident bytes of this process.
+    memory_used, memory_limit: bytes of its cgroup, without file pages.
+    gpu: a GpuReading.
+    total: loader.stats().
+    minute: the loader's metrics of the last minute.
+    forecast: predictions for one more worker, storage twice as fast, and a loop that takes every batch at once; None:
+        the seconds are too few.
+    alerts: names of the rules that are raised.
+    stragglers: on rank 0, a sentence for each rank that was clearly slower than the others at the last line.
+    silent: on rank 0, a sentence for each rank that leaves no lines any more; on rank 1, for rank 0; on the first rank
+        of the second node, for ranks 0 and 1.
     """
 
     time: float
@@ -78,12 +93,12 @@ class Reading:
 
     @property
     def advice(self) -> str:
-        """A sentence: what `verdict` means and what to change."""
+        """A sentence: what `verdict` means, and what to change."""
         return ADVICE[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu", and
-        predictions, each with "is_prediction", under "forecast"."""
+        """Return all values except `total` and `minute` as a dict for JSON. The GPU's are under "gpu"; predictions are
+        under "forecast", each with "is_prediction"."""
         values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in _INNER}
         values.update({name: list(getattr(self, name)) for name in ("alerts", "stragglers", "silent")})
         values["forecast"] = None if self.forecast is None else self.forecast.to_dict()
@@ -94,9 +109,9 @@ class Reading:
         return values
 
     def scalars(self, prefix: str = "penstock/") -> dict[str, float]:
-        """Return the numbers alone, by flat names, for trackers such as Weights & Biases and MLflow: those that are known.
-        The GPU's begin with "gpu_", and predictions with "predicted_"; "gpu_throttled" is 1 for a slowdown that a person
-        has to act on."""
+        """Return the known numbers by flat names, for trackers such as Weights & Biases and MLflow. Names of the GPU's
+        begin with "gpu_", names of predictions with "predicted_". "gpu_throttled" is 1 for a slowdown that needs a
+        person's attention."""
         found: dict[str, float] = {}
         for name, value in self.to_dict().items():
             if name not in ("time", "seconds", "rank", "world"):
@@ -134,7 +149,7 @@ class Reading:
         return ", ".join(part for part in (waits, p99, limit) if part)
 
     def _cure(self) -> str:
-        """What the library predicts for a change of the stage that limits."""
+        """Return text on the prediction for a change of the stage that limits; "": there is none."""
         if self.forecast is None:
             return ""
         for case in self.forecast.cases:
@@ -187,12 +202,13 @@ def _add(found: dict[str, float], name: str, value: Any) -> None:
 
 
 def _figure(value: float) -> str:
-    """Three digits at least, thousands apart."""
+    """Return a number with at least three digits, and commas between thousands."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def averaged(looks: Sequence[GpuReading]) -> GpuReading | None:
-    """The last reading of a GPU, with averages of what changes from look to look, and the throttle reasons of all looks."""
+    """Return the last reading of a GPU, with the averages of figures that change from look to look, and with the
+    throttle reasons of all looks."""
     if not looks:
         return None
     last = looks[-1]

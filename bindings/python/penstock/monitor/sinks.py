@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where readings go: JSON lines and TensorBoard. A sink is any function of a Reading; one with begin() is called
-at the start of a Monitor, and one with close() at its end.
+"""Sinks of readings: JSON lines and TensorBoard. A sink is any function of a Reading. Its begin() is called at the
+start of a Monitor, and its close() at the end, if it has them.
 
 Weights & Biases, MLflow and other trackers take Reading.scalars() in the loop, where their own calls are: see
 Monitor.new().
@@ -22,22 +22,28 @@ __all__ = ["JSONLines", "TensorBoard"]
 
 
 class Sink(Sealed):
-    """The base of the package's sinks. every_look: get each look's reading, not only each line's; may be set."""
+    """The base of the package's sinks. every_look: whether it gets each look's reading, and not only each line's; may
+    be set."""
 
     _every_look = False
     every_look = property(lambda self: self._every_look, lambda self, value: setattr(self, "_every_look", switch("every_look", value)))
 
 
 def _opened(path: str, flags: int) -> int:
-    """Open a file. Opening a named pipe would wait for its reader; without one this is an error."""
+    """Open a file. A named pipe without a reader is an error, where opening it would wait."""
     file = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(file, True)
     return file
 
 
 class JSONLines(Sink):
-    """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
-    write. path: the file, made where it is missing; of a named pipe the reader runs already. OSError: it cannot be opened."""
+    """Append each reading as a line of JSON: Reading.to_dict(). Several processes may append to one file: each line is
+    one write.
+
+    path: the file, which is made if it is missing. The reader of a named pipe must run already.
+
+    Raises OSError if the file cannot be opened, SettingsError for the name of a compressed file.
+    """
 
     path: str
 
@@ -64,11 +70,13 @@ class JSONLines(Sink):
 
 
 class TensorBoard(Sink):
-    """Write each reading's scalars to TensorBoard, at the number of samples since open as the step.
+    """Write each reading's scalars to TensorBoard. The step is the number of samples since open.
 
-    writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which one is
-    made, of torch where it is installed, else of tensorboardX. MissingPackageError: neither can be imported. SettingsError: no
-    file can be made in the folder.
+    writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which torch's
+        is made, or tensorboardX's if torch has none.
+    prefix: text in front of each name.
+
+    Raises MissingPackageError if neither can be imported, SettingsError if no file can be made in the folder.
     """
 
     def __init__(self, writer: Any, prefix: str = "penstock/") -> None:
@@ -87,7 +95,7 @@ class TensorBoard(Sink):
         self._writer.flush()
 
     def close(self) -> None:
-        """Close the writer if it was made here."""
+        """Close the writer, if this sink made it."""
         if self._owned:
             self._writer.close()
 

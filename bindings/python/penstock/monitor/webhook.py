@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver of alerts that posts them to a URL, in threads of its own."""
+"""Webhook posts alerts to a URL, from threads of its own."""
 from __future__ import annotations
 
 import contextlib
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Webhook"]
 
-MAX_ERROR = 300  # characters of what a server says that are logged
-# They are of the transfer, which gives the body its length and closes the connection; others would cut or hide the body.
+MAX_ERROR = 300  # characters of a server's message that are logged
+# The transfer sets these: it gives the body its length, and closes the connection. Other values would cut or hide the
+# body.
 _OWN_HEADERS = ("connection", "content-encoding", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 
 log = logging.getLogger("penstock.monitor")
@@ -42,7 +43,7 @@ _running: ClosedAtEnd[Webhook] = ClosedAtEnd(_close_at_end)  # those whose threa
 
 
 def _target(url: Any) -> SplitResult:
-    """The URL, checked and split. No message has its path, query or password, which may be secret."""
+    """Check a URL and split it. Messages leave out its path, query and password, which may be secret."""
     if not isinstance(url, str):
         raise SettingsError(f"url: value is {kind_of(url)}; must be a str that begins with http:// or https://")
     odd = re.search(r"[^!-~]", url)
@@ -57,7 +58,7 @@ def _target(url: Any) -> SplitResult:
     try:
         parts = urlsplit(url)
         name, port = parts.hostname, parts.port
-        (name or "").encode("idna")  # as the request would: labels have 1 to 63 characters
+        (name or "").encode("idna")  # as the request does: labels have 1 to 63 characters
     except ValueError:
         raise wrong from None
     if "@" in parts.netloc:
@@ -68,7 +69,7 @@ def _target(url: Any) -> SplitResult:
 
 
 def _checked(headers: Any) -> dict[str, str]:
-    """The headers, checked. No message has a value, which may be secret."""
+    """Check the headers and return them. Messages leave out their values, which may be secret."""
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
@@ -88,20 +89,20 @@ def _checked(headers: Any) -> dict[str, str]:
 
 @functools.lru_cache(None)
 def _opener() -> urllib.request.OpenerDirector:
-    """What makes requests. It follows no redirect: that would make a GET without a body of the POST, and would send its
-    headers to another host."""
+    """Return the maker of requests. It follows no redirect: that would turn the POST into a GET without a body, and
+    would send its headers to another host."""
     import urllib.request
 
     class NoRedirect(urllib.request.HTTPRedirectHandler):
         def http_error_302(self, *_: Any) -> None:
-            return None  # an error then, as any status that is not 2xx
+            return None  # the status then raises an error, as any other than 2xx does
 
         http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # type: ignore[assignment]
     return urllib.request.build_opener(NoRedirect)
 
 
 def _moved(location: str) -> str:
-    """What to do about a redirect. location: its header, of which only the host is printed."""
+    """Return the advice on a redirect. location: its header, of which only the host is printed."""
     try:
         name = urlsplit(location).hostname
     except ValueError:
@@ -110,40 +111,47 @@ def _moved(location: str) -> str:
 
 
 def _is_ending(error: RuntimeError) -> bool:
-    """Whether a thread was refused because the interpreter ends, as CPython 3.12 and later do; else the system has no more."""
+    """Return whether a thread was refused because the interpreter ends, as CPython 3.12 and later do. Otherwise the
+    system has no more threads."""
     return "shutdown" in str(error)
 
 
 class Webhook(Sealed):
-    """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
+    """POST each alert as JSON to a URL, from a thread of its own. The JSON is Alert.to_dict(), with a sentence in
+    "text".
 
-    A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
-    still looked up. An alert for which the system has no thread is dropped and logged. Any answer but 2xx is a failure and logged; no redirect is followed. At most 16 alerts wait; more are
-    dropped and logged. Logs have the URL's host, never its path. headers: more of them, for example
-    {"Authorization": "Bearer ..."}. SettingsError: the URL has no host, or a character that no URL or header has; a header is
-    one that the request sets by itself, as Content-Length.
+    A request that takes longer than 2 s is given up and logged, also if the server answers byte by byte, or its name is
+    still being looked up. An alert for which the system has no thread is dropped and logged. Any answer other than 2xx
+    is a failure, and is logged; no redirect is followed. At most 16 alerts wait; more are dropped and logged. Logs have
+    the URL's host, never its path.
+
+    url: begins with http:// or https://.
+    headers: additional headers, for example {"Authorization": "Bearer ..."}.
+
+    Raises TypeError, and SettingsError if the URL has no host; if a character is not allowed in a URL or a header; or
+    if the request sets a header by itself, such as Content-Length.
     """
 
     url: str
     TIMEOUT = 2.0
     MOST = 16
-    MAX_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
+    MAX_GIVEN_UP = 4  # most requests that were given up and still run; above that, alerts are dropped
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
         parts = _target(url)
         self._fix(url=url)
         self._headers = {"Content-Type": "application/json", **_checked(headers)}
-        self._where = f"{parts.scheme}://{parts.netloc}"  # without path and query, which may have a secret
+        self._where = f"{parts.scheme}://{parts.netloc}"  # without path and query, which may be secret
         self._path = parts._replace(scheme="", netloc="", fragment="").geturl().strip("/")
-        self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # of the thread that runs now, as _stop
+        self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # queue of the running thread, replaced together with _stop
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()  # held while an alert is handed over or a request started, and while the thread is stopped
+        self._lock = threading.Lock()  # held while an alert is handed over, a request started, or the thread stopped
         self._given_up: list[threading.Thread] = []
-        self._here: Alert | None = None  # what the thread posts itself
+        self._here: Alert | None = None  # the alert that the thread itself is posting
 
     def __call__(self, alert: Alert) -> None:
-        """Hand over an alert; never waits for the network, except where the interpreter ends and starts no thread any more."""
+        """Hand over an alert. It does not wait for the network, unless the interpreter ends and starts no more threads."""
         refusal = None
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -157,7 +165,7 @@ class Webhook(Sealed):
             self._drop(alert, "takes no alerts")
 
     def _start(self) -> RuntimeError | None:
-        """Start the thread. Return why that cannot be done."""
+        """Start the thread. Return the error if it cannot be started, else None."""
         self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook", daemon=True)
         try:
@@ -177,7 +185,7 @@ class Webhook(Sealed):
             if len(self._given_up) >= self.MAX_GIVEN_UP:
                 self._drop(alert, "hangs")
                 continue
-            # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
+            # A socket's time-out is that of each piece of an answer. The wait for a thread covers the whole request.
             errors: list[str] = []
             request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
             refusal = None
@@ -203,7 +211,8 @@ class Webhook(Sealed):
             self._warn_of(errors)
 
     def _without_thread(self, alert: Alert, refusal: RuntimeError) -> None:
-        """Post an alert in this thread where the interpreter ends. Before that, nothing would bound it, and it is dropped."""
+        """Post an alert in this thread if the interpreter ends; otherwise drop it, because here nothing would limit the
+        time."""
         if not _is_ending(refusal):
             self._drop(alert, f"got no thread ({refusal})")
             return
@@ -227,19 +236,19 @@ class Webhook(Sealed):
             moved = _moved(location) if location and 300 <= error.code < 400 and error.code != 304 else ""  # 304 leads nowhere
             errors.append(f"HTTP {error.code} {error.reason}{moved}")
             error.close()
-        except Exception as error:  # an alert must not end with the one before
+        except Exception as error:  # the next alert must still be posted
             errors.append(f"{type(error).__name__}: {error}")
 
     def _without_path(self, error: str) -> str:
-        """The error; a server's or a proxy's may quote the path."""
+        """Return the error without the URL's path, which a server or a proxy may quote."""
         return error.replace(self._path, "...") if self._path else error
 
     def _warn(self, what: str, *values: Any) -> None:
         log.warning("%s", escaped(f"penstock: the webhook {self._where} {what % values}"))
 
     def close(self) -> None:
-        """Wait up to 2 s for the alerts that are on their way; those left are dropped and logged. The next alert starts a new
-        thread. The interpreter's end closes it, too."""
+        """Wait up to 2 s for the alerts in the queue; the others are dropped and logged. The next alert starts a new
+        thread. It is also called at exit."""
         with self._lock:
             thread, waiting, stop = self._thread, self._waiting, self._stop
             self._thread = None

@@ -5,17 +5,18 @@
 
     penstock.image("jpg", [ops.RandomResizedCrop(224), ops.RandomFlip(), ops.Normalize()])
 
-An operation is a value: frozen and comparable. The library's workers apply the list that you give to
-`penstock.image`. Sizes are (height, width) in pixels; an int means both.
+An operation is a value: frozen and comparable. The library's workers apply the list that you give to `penstock.image`.
+Sizes are (height, width) in pixels; an int means both.
 
 Operations that resize take `interpolation`, the filter: "nearest", "box", "bilinear", "hamming", "bicubic" or
-"lanczos", with the pixels of Pillow's Image.resize; or "random": bilinear or bicubic, drawn for each image, as timm
-has it. torchvision's InterpolationMode and PIL.Image.Resampling, or their values, mean the same.
+"lanczos", with the pixels of Pillow's Image.resize; or "random": bilinear or bicubic, drawn for each image, as in timm.
+Members of torchvision's InterpolationMode and of PIL.Image.Resampling, or their values, are taken, too.
 
-What changes one image is here: what such a list may have in it, functions that make it, and torchvision's crops that make
-several images of one, five_crop and ten_crop, which return outputs. What mixes the rows of a batch is given to a loader as
-mix=, and is in penstock: MixUp, CutMix, Mosaic. Whole lists are in penstock.recipes, functions on arrays in
-penstock.functional.
+This module has the operations of such a list, functions that make one, and torchvision's five_crop and ten_crop, which
+make several images of one and return outputs. MixUp, CutMix and Mosaic, which mix the rows of a batch, are in penstock;
+a loader takes them as mix=. Whole lists are in penstock.recipes, functions on arrays in penstock.functional.
+
+Wrong arguments raise TypeError or ValueError.
 """
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .values import *  # noqa: F403
     from .warp import *  # noqa: F403
 
-# Loaded at first use. By module: its names.
+# Names by their module, which is loaded at the first use of one of them.
 _NAMES_OF = {
     ".call": ("Call",),
     ".colour": ("ColorJitter", "Grayscale", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
@@ -66,7 +67,7 @@ __all__ = ["AugMix", "AutoAugment", "Call", "CenterCrop", "ColorJitter", "Corner
            "TrivialAugmentWide", "five_crop", "rand_augment_timm", "ten_crop"]
 
 
-if not TYPE_CHECKING:  # else mypy would take every name for one that is there
+if not TYPE_CHECKING:  # without this guard mypy would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:

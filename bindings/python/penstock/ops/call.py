@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call: a compiled function of yours, between operations."""
+"""Call: a compiled function of yours, as an operation in a list."""
 from __future__ import annotations
 
 import ctypes
@@ -15,22 +15,22 @@ from .op import Op
 __all__ = ["Call"]
 
 MAX_SCRATCH = 2**32  # bytes
-_FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # what all ctypes functions are
-_N_ARGUMENTS = (5, 6)  # without the error, and with it: a function does not see what it does not take
+_FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # base class of all ctypes functions
+_N_ARGUMENTS = (5, 6)  # without the error, and with it: a function ignores arguments that it does not take
 _MUST = ("must be a compiled function: a function of ctypes.CDLL, or what numba.cfunc makes (penstock.python calls "
          "functions of Python)")
 _OF_ADDRESS = "ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(address)"
 
 
 def _has_python(function: Any) -> bool:
-    """Whether a ctypes function is a Python function: a callback that ctypes made."""
+    """Return whether a ctypes function is a callback that ctypes made of a Python function."""
     kept = getattr(function, "_objects", None)
     return isinstance(kept, dict) and any(type(each).__name__ == "CThunkObject" for each in kept.values())
 
 
 def _address(function: Any) -> int:
-    """Return where a function begins."""
-    known = getattr(function, "ctypes", function)  # numba's has its types there
+    """Return the address of a function. Raises TypeError and ValueError."""
+    known = getattr(function, "ctypes", function)  # numba's functions have their types there
     if isinstance(function, _FUNCTION):
         if _has_python(function):
             raise TypeError(f"Call.function: value is {function!r}, a function of Python; {_MUST}")
@@ -51,7 +51,7 @@ def _address(function: Any) -> int:
 
 
 def _user(value: Any) -> int:
-    """Return the first argument of the function: an address, or 0 for NULL."""
+    """Return the function's first argument as an address; 0 for NULL. Raises TypeError."""
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64:
@@ -68,14 +68,17 @@ def _user(value: Any) -> int:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Call(Op):
-    """Call a compiled function of yours, which changes the pixels in place. No Python runs: worker threads call it, several
-    at once.
+    """Call a compiled function of yours, which changes the pixels in place. No Python runs: worker threads call it,
+    several at once.
 
-    function: of ctypes.CDLL, or of numba.cfunc, or anything else with an `address`: pstk_pixels_fn of penstock/ops.h,
-    `int function(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch,
-    struct pstk_error *error)`. It may lack the last one. It returns 0; any other result makes the sample bad, and
-    FunctionError quotes what it wrote into error->message. scratch: bytes that it gets. user: its first argument: an address,
-    or a ctypes object or a NumPy array, whose address it gets. A loader keeps a reference to function and user.
+    function: a function of ctypes.CDLL or numba.cfunc, or another object with an `address`. It is a pstk_pixels_fn of
+        penstock/ops.h: `int function(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t
+        *random, void *scratch, struct pstk_error *error)`, perhaps without the last argument. It returns 0. Any other
+        result makes the sample bad, and FunctionError quotes the text that it wrote into error->message.
+    scratch: bytes of scratch memory that it gets.
+    user: its first argument: an address; or a ctypes object or a NumPy array, whose address it gets; None: NULL.
+
+    A loader keeps a reference to function and user.
     """
 
     function: Any

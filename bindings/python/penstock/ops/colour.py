@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that change colours: torchvision's of PIL images, with Pillow's pixels."""
+"""Operations that change colours: torchvision's for PIL images, with Pillow's pixels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _factors(what: str, value: Any) -> tuple[float, float]:
-    """Return the range of a factor: of x, max(0, 1 - x) to 1 + x."""
+    """Return the range of a factor. A number x means max(0, 1 - x) to 1 + x."""
     if _is_pair(value):
         return pair(what, value, 0, MAX_FACTOR)
     reach = number(what, value, 0, MAX_FACTOR - 1)
@@ -33,7 +33,7 @@ def _factors(what: str, value: Any) -> tuple[float, float]:
 
 
 def _hues(what: str, value: Any) -> tuple[float, float]:
-    """Return the range of a part of a turn: of x, -x to x."""
+    """Return the range of a part of the colour wheel. A number x means -x to x."""
     if _is_pair(value):
         return pair(what, value, -0.5, 0.5)
     reach = number(what, value, 0, 0.5)
@@ -43,10 +43,10 @@ def _hues(what: str, value: Any) -> tuple[float, float]:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class ColorJitter(Op):
-    """Adjust brightness, contrast, saturation and hue by random factors, in a random order.
+    """Adjust brightness, contrast, saturation and hue by random factors, in a random order. 0 leaves an adjustment out.
 
-    brightness, contrast, saturation: x for factors from max(0, 1 - x) to 1 + x, or (least, greatest). hue: x for
-    -x to x, of a turn of the colour wheel, at most 0.5; or (least, greatest). 0 leaves an adjustment out.
+    brightness, contrast, saturation: x for factors from max(0, 1 - x) to 1 + x; or (least, greatest).
+    hue: x for -x to x, parts of the colour wheel, at most 0.5; or (least, greatest).
     """
 
     brightness: Range = 0
@@ -69,9 +69,9 @@ class ColorJitter(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Grayscale(Op):
-    """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones. It may come
-    anywhere before Normalize, which then takes as many numbers. Before a resize it is applied first, as
-    torchvision does."""
+    """Convert to the luma of each pixel, as Pillow's convert("L") does: one channel, or three equal ones. It may come
+    anywhere before Normalize, which then takes as many numbers. If it comes before a resize, it is applied first, as in
+    torchvision."""
 
     num_output_channels: int = 1
 
@@ -112,10 +112,10 @@ class RandomChannelPermutation(Op):
 @dataclass(frozen=True)
 class RandomPhotometricDistort(Op):
     """Adjust brightness, contrast, saturation and hue, and permute the channels, each with probability p. Contrast
-    comes after brightness or after hue, with equal chance.
+    comes after brightness or after hue, with equal chance. Images of one channel keep it.
 
-    brightness, contrast, saturation: least and greatest factor. hue: least and greatest part of a turn of the colour
-    wheel, -0.5 to 0.5. Images of one channel keep it.
+    brightness, contrast, saturation: least and greatest factor.
+    hue: least and greatest part of the colour wheel, -0.5 to 0.5.
     """
 
     brightness: Sequence[float] = (0.875, 1.125)
@@ -206,7 +206,7 @@ class RandomAdjustSharpness(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomAutocontrast(Op):
-    """Stretch each channel to 0 to 255, with probability p."""
+    """Stretch each channel to the range 0 to 255, with probability p."""
 
     p: float = 0.5
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that cut out a part at random, or the middle."""
+"""Operations that cut a part out of an image: a random one, or the middle."""
 from __future__ import annotations
 
 import operator
@@ -15,15 +15,15 @@ from .op import Op, Size, check_antialias, floats, size_of
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"]
 
-PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # by enum pstk_pad_mode
+PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # in the order of enum pstk_pad_mode
 MAX_PADDING = 65535
 MAX_RATIO = 65535
 MAX_OPTIONS = 7
 
 
 def padding_of(op: str, padding: Size | None) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of torchvision's padding: None, an int, or a sequence of one, two or
-    four."""
+    """Return left, top, right and bottom of torchvision's padding: None, an int, or a sequence of one, two or four.
+    Raises TypeError and ValueError."""
     given = [0] if padding is None else list(padding) if isinstance(padding, Sequence) else [padding]
     message = f"{op}.padding: value is {padding!r}; must be an int, or 1, 2 or 4 of them, from 0 to {MAX_PADDING}"
     try:
@@ -32,12 +32,12 @@ def padding_of(op: str, padding: Size | None) -> tuple[int, int, int, int]:
         raise TypeError(message) from None
     if len(pixels) not in (1, 2, 4) or not all(0 <= v <= MAX_PADDING for v in pixels):
         raise ValueError(message)
-    left, top, right, bottom = (pixels * 4)[:4]  # two: left and right, top and bottom
+    left, top, right, bottom = (pixels * 4)[:4]  # two numbers are left and right, top and bottom
     return left, top, right, bottom
 
 
 def _fill(op: str, fill: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
-    """Return one byte per channel: an int is all of them."""
+    """Return one byte for each channel. An int is the byte of all channels. Raises TypeError and ValueError."""
     given = list(fill) if isinstance(fill, Sequence) else [fill] * 4
     message = f"{op}.fill: value is {fill!r}; must be an int from 0 to 255, or one for each of 1, 3 or 4 channels"
     try:
@@ -52,12 +52,15 @@ def _fill(op: str, fill: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, 
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomResizedCrop(Op):
-    """Cut out a random part, and resize it to `size`, with antialiasing.
+    """Cut out a random part, and resize it to `size`, with antialiasing. As torchvision does, it tries ten times to
+    draw a part, and then takes a central crop.
 
-    size: int or (height, width), pixels. scale: smallest and largest share of the image's area. ratio: smallest
-    and largest width / height. interpolation: "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos" or
-    "random"; so, too, torchvision's InterpolationMode. antialias: True or None. As torchvision's, it tries ten times
-    to draw a part, then takes a central crop.
+    size: int or (height, width), pixels.
+    scale: smallest and largest share of the image's area.
+    ratio: smallest and largest width / height.
+    interpolation: "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos" or "random"; or a member of
+        torchvision's InterpolationMode.
+    antialias: True or None.
     """
 
     size: Size
@@ -83,7 +86,7 @@ class RandomResizedCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class CenterCrop(Op):
-    """Cut out the middle; black where the image is smaller. size: int or (height, width), pixels."""
+    """Cut out the middle. Pixels that the image lacks are black. size: int or (height, width), pixels."""
 
     size: Size
 
@@ -98,12 +101,14 @@ class CenterCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomCrop(Op):
-    """Cut out a random part. size: int or (height, width), pixels.
+    """Cut out a random part, after padding.
 
-    First the image is padded. padding: pixels on all sides, or (left and right, top and bottom), or (left, top,
-    right, bottom). pad_if_needed: pad what is smaller than the part; without it, such an image is a bad sample.
-    fill: of padding_mode "constant": a byte, or one for each channel; the other modes are "edge", "reflect"
-    and "symmetric". Padding with a fill decodes no more of a JPEG than the part; the others need the whole image.
+    size: int or (height, width), pixels.
+    padding: pixels on all sides, or (left and right, top and bottom), or (left, top, right, bottom); None: none.
+    pad_if_needed: True: pad an image that is smaller than the part. False: such an image is a bad sample.
+    fill: for padding_mode="constant": a byte, or one for each channel.
+    padding_mode: "constant", "edge", "reflect" or "symmetric". With "constant" no more of a JPEG than the part is
+        decoded; the others need the whole image.
     """
 
     size: Size
@@ -133,15 +138,19 @@ class RandomCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomIoUCrop(Op):
-    """The crop of SSD: torchvision.transforms.v2.RandomIoUCrop. An IoU is drawn of sampler_options. Then parts of the
-    image are drawn, at most `trials`, until one has the centre of a box in it that overlaps the part by that IoU; else
-    another IoU is drawn. An option of 1 leaves the image as it is, and so do 100 options of which none finds a part.
+    """The crop of SSD: torchvision.transforms.v2.RandomIoUCrop.
 
-    min_scale, max_scale: of width and of height. min_aspect_ratio, max_aspect_ratio: width / height.
-    sampler_options: 1 to 7 numbers from 0 to 1; None is (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1).
+    It draws an IoU from sampler_options. Then it draws parts of the image, at most `trials`, until the part has the
+    centre of a box that overlaps the part by this IoU; otherwise it draws another IoU. An option of 1 leaves the image
+    as it is, and so do 100 options without a part. Boxes whose centres are outside of the part are dropped.
 
-    The image needs an output of boxes that follows it, penstock.boxes. Boxes whose centres are outside of the part
-    are dropped. A resize to one size must come later in the list.
+    min_scale, max_scale: share of the width and of the height, each.
+    min_aspect_ratio, max_aspect_ratio: width / height.
+    sampler_options: 1 to 7 numbers from 0 to 1; None: (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1).
+    trials: parts that are drawn for an option, 1 to 1000.
+
+    The image needs an output of boxes that follows it, penstock.boxes. A resize to one size must come later in the
+    list.
     """
 
     min_scale: float = 0.3

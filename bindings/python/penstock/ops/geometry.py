@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that resize images, fit them into a size, place or flip them."""
+"""Operations that resize, fit, pad or flip images."""
 from __future__ import annotations
 
 import operator
@@ -19,7 +19,7 @@ __all__ = ["CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomFlip", "RandomH
            "RandomVerticalFlip", "RandomZoomOut", "Resize", "ResizeLongest", "ScaleJitter"]
 
 MAX_SIDE = 65535  # pixels
-MAX_SIDES = 16  # of a canvas, in sides of the image
+MAX_SIDES = 16  # largest side of a canvas, in sides of the image
 MIN_SCALE = 1e-3
 
 
@@ -31,14 +31,14 @@ def _name_of(what: str, given: object, known: dict[str, int]) -> str:
 
 
 def _check_filter(op: Op, antialias: Optional[bool]) -> None:
-    """Check `interpolation` of a frozen operation and its argument antialias."""
+    """Check `interpolation` of a frozen operation and its argument antialias. Stores the filter's name."""
     name = type(op).__name__
     check_antialias(name, antialias)
     object.__setattr__(op, "interpolation", filter_name(name, getattr(op, "interpolation")))
 
 
 def _check_side(op: Op, name: str) -> None:
-    """Check a side of a frozen operation."""
+    """Check a side of a frozen operation and store it as an int."""
     object.__setattr__(op, name, whole(f"{type(op).__name__}.{name}", getattr(op, name), 1, MAX_SIDE))
 
 
@@ -47,9 +47,11 @@ def _check_side(op: Op, name: str) -> None:
 class Resize(Op):
     """Resize, with antialiasing.
 
-    size: an int for the shorter side, which keeps the aspect ratio, or (height, width), or None. interpolation: as of
-    RandomResizedCrop. max_size: with an int, the most pixels of the longer side; the shorter one then gets less than
-    `size` where it must. With None, the pixels of the longer side, as ResizeLongest. antialias: True or None.
+    size: an int for the shorter side, and the aspect ratio stays; or (height, width); or None.
+    interpolation: as in RandomResizedCrop.
+    max_size: with an int as size: the most pixels of the longer side; if needed the shorter side gets less than `size`.
+        With None as size: the pixels of the longer side, as in ResizeLongest.
+    antialias: True or None.
     """
 
     size: Optional[Size]
@@ -74,7 +76,7 @@ class Resize(Op):
         object.__setattr__(self, "max_size", self._longest())
 
     def _longest(self) -> Optional[int]:
-        """Return max_size, checked."""
+        """Return max_size as an int or None. Raises TypeError and ValueError."""
         if self.max_size is None:
             return None
         if isinstance(self.size, Sequence):
@@ -103,9 +105,13 @@ class Resize(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class ResizeLongest(Op):
-    """Resize the longer side to `size` pixels, with antialiasing; the aspect ratio stays. It is Resize(None,
-    max_size=size), SAM's ResizeLongestSide and albumentations' LongestMaxSize, whose shorter sides are rounded, where
-    torchvision's and this one are cut down. interpolation, antialias: as of Resize. PadToSize may follow."""
+    """Resize the longer side to `size` pixels, with antialiasing; the aspect ratio stays. PadToSize may follow.
+
+    It is Resize(None, max_size=size). SAM's ResizeLongestSide and albumentations' LongestMaxSize do the same, but round
+    the shorter side, which torchvision and this operation cut down.
+
+    interpolation, antialias: as in Resize.
+    """
 
     size: SupportsIndex
     interpolation: Interpolation = "bilinear"
@@ -124,9 +130,13 @@ class ResizeLongest(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class PadToSize(Op):
-    """Pad to height x width pixels with `fill`, one byte or one for each channel. position: where the image then
-    lies, "center", with the smaller half of the padding to the left and to the top, or "top_left". An image that is
-    larger is a bad sample: resize it first, as with ResizeLongest."""
+    """Pad to height x width pixels. An image that is larger is a bad sample: resize it first, for example by
+    ResizeLongest.
+
+    position: position of the image in the result: "center", with the smaller half of the padding at the left and at the
+        top, or "top_left".
+    fill: one byte, or one for each channel.
+    """
 
     height: SupportsIndex
     width: SupportsIndex
@@ -148,9 +158,13 @@ class PadToSize(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Letterbox(Op):
-    """Resize to fit into `size`, an int or (height, width), so that the aspect ratio stays, and pad the rest with
-    `fill`, one byte or one for each channel: Pillow's ImageOps.pad. YOLO fills with 114. position: where the image
-    then lies, "center" or "top_left". interpolation, antialias: as of Resize."""
+    """Resize to fit into `size`, so that the aspect ratio stays, and pad the rest: Pillow's ImageOps.pad.
+
+    size: int or (height, width), pixels.
+    fill: one byte, or one for each channel. YOLO fills with 114.
+    position: position of the image in the result: "center" or "top_left".
+    interpolation, antialias: as in Resize.
+    """
 
     size: Size
     fill: Fill = 0
@@ -174,9 +188,12 @@ class Letterbox(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Pad(Op):
-    """Pad by pixels on all sides: padding, or (left and right, top and bottom), or (left, top, right, bottom).
-    fill: of padding_mode "constant": a byte, or one for each channel; the other modes are "edge", "reflect" and
-    "symmetric"."""
+    """Pad by pixels on all sides.
+
+    padding: pixels on all sides, or (left and right, top and bottom), or (left, top, right, bottom).
+    fill: for padding_mode="constant": a byte, or one for each channel.
+    padding_mode: "constant", "edge", "reflect" or "symmetric".
+    """
 
     padding: Size
     fill: Fill = 0
@@ -196,9 +213,12 @@ class Pad(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class CornerCrop(Op):
-    """Cut out one part of torchvision's FiveCrop. size: int or (height, width), pixels. corner: "top_left",
-    "top_right", "bottom_left", "bottom_right" or "center". An image that is smaller is a bad sample.
-    penstock.ops.five_crop makes outputs of all five."""
+    """Cut out one part of torchvision's FiveCrop. An image that is smaller is a bad sample. penstock.ops.five_crop
+    makes outputs of all five parts.
+
+    size: int or (height, width), pixels.
+    corner: "top_left", "top_right", "bottom_left", "bottom_right" or "center".
+    """
 
     size: Size
     corner: str
@@ -215,10 +235,14 @@ class CornerCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class ScaleJitter(Op):
-    """Resize by a random scale, so that the aspect ratio stays: torchvision.transforms.v2's, the large-scale jitter
-    of detectors. At scale 1, the image just fits into target_size, of which, as in torchvision, the first number is
-    for the width. scale_range: smallest and largest scale. interpolation, antialias: as of Resize. A crop or padding
-    must follow: RandomCrop(size, pad_if_needed=True)."""
+    """Resize by a random scale, so that the aspect ratio stays: torchvision.transforms.v2.ScaleJitter, the large-scale
+    jitter of detectors. A crop or padding must follow: RandomCrop(size, pad_if_needed=True).
+
+    target_size: two numbers of pixels. At scale 1 the image just fits into them; as in torchvision, the first one
+        limits the width.
+    scale_range: smallest and largest scale.
+    interpolation, antialias: as in Resize.
+    """
 
     target_size: Sequence[SupportsIndex]
     scale_range: Sequence[float] = (0.1, 2.0)
@@ -244,10 +268,13 @@ class ScaleJitter(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomZoomOut(Op):
-    """Put the image at a random place of a larger canvas, with probability p: torchvision.transforms.v2's, of SSD.
-    fill: of the canvas, a byte or one for each channel. side_range: smallest and largest side of the canvas, in sides
-    of the image, 1 to 16. The whole canvas is made before the next operation: it takes side * side times the memory
-    of the image."""
+    """Put the image at a random position of a larger canvas, with probability p:
+    torchvision.transforms.v2.RandomZoomOut, of SSD. The whole canvas is made before the next operation: it takes side *
+    side times the memory of the image.
+
+    fill: value of the canvas, a byte or one for each channel.
+    side_range: smallest and largest side of the canvas, in sides of the image, 1 to 16.
+    """
 
     fill: Fill = 0
     side_range: Sequence[float] = (1.0, 4.0)
@@ -267,10 +294,14 @@ class RandomZoomOut(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomShortestSize(Op):
-    """Resize the shorter side to min_size, a number of pixels, or one of up to 12, drawn for each image; to less
-    where the longer side would become longer than max_size: torchvision.transforms.v2's. Without max_size, an image
-    whose longer side would become longer than 16 times the largest min_size is a bad sample. interpolation, antialias:
-    as of Resize. A crop or padding must follow."""
+    """Resize the shorter side to one of several sizes, drawn for each image:
+    torchvision.transforms.v2.RandomShortestSize. A crop or padding must follow.
+
+    min_size: pixels of the shorter side, a number or up to 12 of them.
+    max_size: the most pixels of the longer side; if needed the shorter side gets less. None: no limit, but an image
+        whose longer side would become longer than 16 times the largest min_size is a bad sample.
+    interpolation, antialias: as in Resize.
+    """
 
     min_size: Union[SupportsIndex, Sequence[SupportsIndex]]
     max_size: Optional[SupportsIndex] = None
@@ -298,8 +329,13 @@ class RandomShortestSize(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomResize(Op):
-    """Resize the shorter side to min_size pixels or more, but fewer than max_size, drawn for each image; the aspect
-    ratio stays: torchvision.transforms.v2's. interpolation, antialias: as of Resize. A crop or padding must follow."""
+    """Resize the shorter side to a random number of pixels, drawn for each image; the aspect ratio stays:
+    torchvision.transforms.v2.RandomResize. A crop or padding must follow.
+
+    min_size: least number of pixels.
+    max_size: end of the range: the number is below it.
+    interpolation, antialias: as in Resize.
+    """
 
     min_size: SupportsIndex
     max_size: SupportsIndex
@@ -323,7 +359,7 @@ class RandomResize(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomFlip(Op):
-    """Flip left and right with probability p. It is also called RandomHorizontalFlip, as in torchvision."""
+    """Exchange left and right with probability p. RandomHorizontalFlip is the same class, by torchvision's name."""
 
     p: float = 0.5
 
@@ -341,7 +377,7 @@ RandomHorizontalFlip = RandomFlip
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomVerticalFlip(Op):
-    """Flip top and bottom with probability p."""
+    """Exchange top and bottom with probability p."""
 
     p: float = 0.5
 

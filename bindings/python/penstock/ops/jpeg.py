@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG: what a JPEG file loses, as an operation on images."""
+"""JPEG: the loss of a JPEG file, as an operation on images."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ MAX_QUALITY = 100
 
 
 def _qualities(value: Any) -> Union[int, tuple[int, int]]:
-    """Return the quality, or the least and the greatest."""
+    """Return the quality, or the least and the greatest. Raises TypeError and ValueError."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return whole("JPEG.quality", value, 1, MAX_QUALITY)
     must = (f"JPEG.quality: value is {value!r}; must be a whole number from 1 to {MAX_QUALITY}, or two in rising "
@@ -34,10 +34,12 @@ def _qualities(value: Any) -> Union[int, tuple[int, int]]:
 @explains(JPEG_KEYWORDS)
 @dataclass(frozen=True)
 class JPEG(Op):
-    """Save the image as a JPEG file and read it again: only what is lost is computed.
+    """Save the image as a JPEG file and read it again. Only the loss is computed, no file is made. Images have 1 or 3
+    channels. For a probability write RandomApply([JPEG(50)], p).
 
-    quality: 1 to 100, or (least, greatest), of which each sample draws a whole number. The pixels are Pillow's, and
-    those of torchvision.transforms.v2.JPEG. Images of 1 or 3 channels. With a probability: RandomApply([JPEG(50)], p).
+    quality: 1 to 100; or (least, greatest), from which a whole number is drawn for each sample.
+
+    The pixels are Pillow's, and those of torchvision.transforms.v2.JPEG.
     """
 
     quality: Union[int, Sequence[int]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of operations, as they are given to outputs, to operations that have others, and to draw."""
+"""Check lists of operations: those of outputs, of operations that have others, and of draw."""
 from __future__ import annotations
 
 import sys
@@ -19,7 +19,7 @@ def _not_an_op(what: str, value: Any) -> TypeError:
                          f"{value.__name__}(...))")
     name = value if isinstance(value, str) else type(value).__name__
     package = sys.modules[__package__]
-    # By their names, as the modules of operations that have others stand above this one.
+    # The classes are looked up by name, because modules of operations that have others import this one.
     public = ((one, getattr(package, one)) for one in package.__all__ if one[:1].isupper())
     known = [one for one, kind in public if isinstance(kind, type) and issubclass(kind, Op) and kind is not Op]
     written = {op: f"write penstock.ops.{op}(...)" for op in known}
@@ -28,7 +28,8 @@ def _not_an_op(what: str, value: Any) -> TypeError:
 
 
 def operations(what: str, given: Any) -> tuple[Op, ...]:
-    """Return the operations of a list or of a single one. what: the argument as users know it: "image.ops"."""
+    """Return the operations of a list, or of a single one, as a tuple. what: the argument's name as users know it:
+    "image.ops". Raises TypeError."""
     if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
         given = (given,)
     if isinstance(given, Mapping):

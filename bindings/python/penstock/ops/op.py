@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all operations are, and the arguments that several have."""
+"""The base of all operations, and checks of arguments that several have."""
 from __future__ import annotations
 
 import operator
@@ -13,7 +13,7 @@ from ..sealed import Sealed
 __all__ = ["MOST", "Op", "Size", "check_antialias", "floats", "pixels", "size_of"]
 
 Size = Union[SupportsIndex, Sequence[SupportsIndex]]
-MOST = 2**32 - 1  # uint32_t width and height
+MOST = 2**32 - 1  # the width and height of the library are uint32_t
 
 
 def pixels(op: str, value: SupportsIndex) -> int:
@@ -29,7 +29,7 @@ def pixels(op: str, value: SupportsIndex) -> int:
 
 
 def size_of(op: str, size: Size) -> tuple[int, int]:
-    """Return (height, width) of a size: an int, or a sequence of one or two."""
+    """Return (height, width) of a size: an int, or a sequence of one or two. Raises TypeError and ValueError."""
     if isinstance(size, (str, bytes)):
         raise TypeError(f"{op}.size: value is {size!r}; must be an int or (height, width)")
     if not isinstance(size, Sequence):
@@ -51,10 +51,11 @@ def floats(op: str, name: str, values: Sequence[float], n: int) -> tuple[float, 
 
 
 class Op(Sealed):
-    """One operation on images. `penstock.image` takes a list of them."""
+    """The base of operations on images. penstock.image takes a list of them. They are frozen: equal arguments make
+    equal operations."""
 
     __slots__ = ()
 
     def to_c(self) -> _c.Op:
-        """Return the operation as the library takes it."""
+        """Return the struct for the library."""
         raise NotImplementedError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's policies: operations drawn from a set, with magnitudes from tables. The pixels are those that
+"""torchvision's policies: operations that are drawn from a set, with magnitudes from tables. The pixels are those that
 torchvision gives for PIL images."""
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ POLICIES = {"imagenet": _c.AUTO_AUGMENT_IMAGENET, "cifar10": _c.AUTO_AUGMENT_CIF
 
 
 def chain_depth(what: str, given: Any) -> int:
-    """Return the number of operations of a chain; -1, as any negative one, is a random number of them."""
+    """Return the number of operations of a chain; -1 for any negative number, which means a random number of them.
+    Raises TypeError and ValueError."""
     depth = whole(what, given, -MAX_CHAIN, MAX_CHAIN)
     if depth == 0:
         raise ValueError(f"{what}: value is 0; must be from 1 to {MAX_CHAIN}, or -1")
@@ -33,9 +34,12 @@ def chain_depth(what: str, given: Any) -> int:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class TrivialAugmentWide(Op):
-    """Apply one of 14 operations with a random magnitude. num_magnitude_bins: magnitudes to draw from.
-    interpolation: "nearest", "bilinear" or "bicubic", of operations that move pixels. fill: what pixels from outside
-    become; None is 0."""
+    """Apply one of 14 operations, with a random magnitude.
+
+    num_magnitude_bins: number of magnitudes to draw from.
+    interpolation: "nearest", "bilinear" or "bicubic", for operations that move pixels.
+    fill: value of pixels from outside; None: 0.
+    """
 
     num_magnitude_bins: int = 31
     interpolation: Any = "nearest"
@@ -54,9 +58,14 @@ class TrivialAugmentWide(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandAugment(Op):
-    """Apply num_ops of the operations of TrivialAugmentWide, all with one magnitude: a bin, from 0, of
-    num_magnitude_bins. torchvision's default, 9 of 31, is 0.3 of the greatest; timm's m9 is 0.9 of its own.
-    interpolation, fill: as those of TrivialAugmentWide."""
+    """Apply num_ops of the operations of TrivialAugmentWide, all with one magnitude.
+
+    num_ops: number of operations.
+    magnitude: number of a bin, from 0. The default, 9 of 31, is torchvision's, and 0.3 of the greatest magnitude;
+        timm's m9 is 0.9 of timm's greatest.
+    num_magnitude_bins: number of bins.
+    interpolation, fill: as in TrivialAugmentWide.
+    """
 
     num_ops: int = 2
     magnitude: int = 9
@@ -79,8 +88,11 @@ class RandAugment(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class AutoAugment(Op):
-    """Apply one of 25 pairs of operations that were learned on a data set. policy: "imagenet", "cifar10" or "svhn",
-    or torchvision's AutoAugmentPolicy. interpolation, fill: as those of TrivialAugmentWide."""
+    """Apply one of 25 pairs of operations that were learned on a data set.
+
+    policy: "imagenet", "cifar10" or "svhn", or a member of torchvision's AutoAugmentPolicy.
+    interpolation, fill: as in TrivialAugmentWide.
+    """
 
     policy: Any = "imagenet"
     interpolation: Any = "nearest"
@@ -102,13 +114,18 @@ class AutoAugment(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class AugMix(Op):
-    """Apply mixture_width chains of operations, each to the image itself, and mix what they make with the image, by
+    """Apply mixture_width chains of operations, each to the image itself, and mix their results with the image, by
     random weights.
 
-    severity: 1 to 10, for magnitudes from the first bins of 10. chain_depth: operations of a chain; -1: 1 to 3.
-    alpha: of the Dirichlet distributions of the weights. all_ops: with brightness, colour, contrast and sharpness.
-    interpolation, fill: as those of TrivialAugmentWide. The mix is torchvision's, in float32. The operations work as on
-    PIL images; torchvision's AugMix makes tensors of PIL images first, and tensors get other pixels.
+    severity: 1 to 10: magnitudes come from as many of 10 bins.
+    mixture_width: number of chains.
+    chain_depth: number of operations of a chain; -1: 1 to 3, drawn.
+    alpha: parameter of the distributions of the weights.
+    all_ops: whether brightness, colour, contrast and sharpness are among the operations.
+    interpolation, fill: as in TrivialAugmentWide.
+
+    The mix is torchvision's, in float32. The operations work as on PIL images. torchvision's AugMix first makes tensors
+    of PIL images, and tensors get other pixels.
     """
 
     severity: int = 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that have others: RandomApply, RandomChoice and RandomOrder. Those keep the size and the channels of
+"""Operations that have others: RandomApply, RandomChoice and RandomOrder. The others keep the size and the channels of
 the image, so that all images of a batch have one shape."""
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MAX_CHILDREN = 64
 
 
 def parent(kind: int, children: Sequence[_c.Op], params: Sequence[float] = ()) -> _c.Op:
-    """Return an operation with these children. It keeps their memory alive, and so does each array and each struct
-    that it is copied to: ctypes keeps what a pointer points to with the object that has the pointer."""
+    """Return an operation with these children. It keeps their memory alive, and so does each array and struct that it
+    is copied to: ctypes keeps the target of a pointer with the object that has the pointer."""
     op = _c.Op(kind=kind, n_children=len(children))
     op.children = cast((_c.Op * len(children))(*children), POINTER(_c.Op))
     op.params.values[:len(params)] = params
@@ -30,12 +30,12 @@ def parent(kind: int, children: Sequence[_c.Op], params: Sequence[float] = ()) -
 
 
 def apply_randomly(kind: int, value: float, p: float) -> _c.Op:
-    """Return a RandomApply of one adjustment of colours, `kind`, with its parameter."""
+    """Return a RandomApply of one adjustment of colours. kind, value: the adjustment and its parameter."""
     return parent(_c.OP_RANDOM_APPLY, [_c.lib.pstk_adjust(kind, value)], [p])
 
 
 def _transforms(what: str, given: Any) -> tuple[Op, ...]:
-    """Return the children."""
+    """Return the children. Raises TypeError and ValueError."""
     found = operations(what, given)
     if not 1 <= len(found) <= MAX_CHILDREN:
         raise ValueError(f"{what}: value has {len(found)} operations; must have from 1 to {MAX_CHILDREN}")
@@ -45,7 +45,7 @@ def _transforms(what: str, given: Any) -> tuple[Op, ...]:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomApply(Op):
-    """Apply all of `transforms`, in their order, with probability p; else none of them."""
+    """Apply all of `transforms`, in their order, with probability p; else none of them. transforms: 1 to 64 operations."""
 
     transforms: Sequence[Op]
     p: float = 0.5
@@ -61,7 +61,8 @@ class RandomApply(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomChoice(Op):
-    """Apply one of `transforms`. p: a weight for each, of at most 12; None: they are equally likely."""
+    """Apply one of `transforms`. transforms: 1 to 64 operations. p: a weight for each, of at most 12; None: they are
+    equally likely."""
 
     transforms: Sequence[Op]
     p: Optional[Sequence[float]] = None
@@ -71,7 +72,7 @@ class RandomChoice(Op):
         object.__setattr__(self, "p", self._weights())
 
     def _weights(self) -> Optional[tuple[float, ...]]:
-        """Return the weights, checked."""
+        """Return the weights as a tuple; None: there are none. Raises TypeError and ValueError."""
         if self.p is None:
             return None
         n, given = len(self.transforms), self.p
@@ -93,7 +94,7 @@ class RandomChoice(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomOrder(Op):
-    """Apply all of `transforms`, in a random order."""
+    """Apply all of `transforms`, in a random order. transforms: 1 to 64 operations."""
 
     transforms: Sequence[Op]
 

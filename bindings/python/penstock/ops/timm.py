@@ -2,9 +2,12 @@
 """timm's policies, and its strings for them: "rand-m9-mstd0.5-inc1". The pixels are those that timm gives for PIL
 images.
 
-A magnitude of 10 is the greatest change of most operations, and more is possible with `magnitude_max`. Operations
-that move pixels take `interpolation`: "nearest", "bilinear", "bicubic", or "random", bilinear or bicubic by chance;
-and `fill`, the bytes that pixels from outside become.
+Magnitude 10 is the greatest change of most operations; with `magnitude_max` more is possible. Policies have these
+arguments in common:
+
+interpolation: for operations that move pixels: "nearest", "bilinear", "bicubic", or "random": bilinear or bicubic,
+    drawn.
+fill: value of pixels from outside, a byte or one for each channel.
 """
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ POLICIES = _c.NAMES["timm_policy"]
 
 
 def _check(op: Op) -> None:
-    """Check `interpolation` and `fill` of a frozen operation, and make them a name and four bytes."""
+    """Check `interpolation` and `fill` of a frozen operation. Stores a name and four bytes."""
     name, given = type(op).__name__, getattr(op, "interpolation")
     found = given if isinstance(given, str) and given == "random" else warp_filter(f"{name}.interpolation", given)
     object.__setattr__(op, "interpolation", found)
@@ -52,7 +55,7 @@ def _is_uniform(deviation: Any) -> bool:
 
 
 def _policy(op: Any, kind: int, params: Sequence[float]) -> _c.Op:
-    """Return a policy as the library takes it."""
+    """Return a policy as a struct for the library."""
     code = _c.FILTER_RANDOM if op.interpolation == "random" else FILTERS[op.interpolation]
     found = _c.Op(kind=kind, filter=code)
     found.params.values[:len(params)] = params
@@ -65,9 +68,15 @@ def _policy(op: Any, kind: int, params: Sequence[float]) -> _c.Op:
 class TimmRandAugment(Op):
     """Apply num_layers operations of a set, each with probability `prob`: timm's "rand-m#-n#-p#-mstd#-mmax#-inc#-t#".
 
-    magnitude: from 0 to 1000, normally distributed about it with deviation magnitude_std; math.inf: uniform from 0 to
-    it. It is cut to magnitude_max. transforms: "default", "increasing" (inc1), "weights", "3a" or "3aw"; those with
-    weights apply no operation twice.
+    magnitude: mean of the magnitudes, 0 to 1000.
+    num_layers: number of operations.
+    prob: probability of each.
+    magnitude_std: standard deviation of the magnitudes, which are normally distributed; math.inf: uniform from 0 to
+        `magnitude`.
+    magnitude_max: larger magnitudes are cut to this.
+    transforms: the set: "default", "increasing" (inc1), "weights", "3a" or "3aw". The two sets with weights apply no
+        operation twice.
+    interpolation, fill: see above.
     """
 
     magnitude: float = 10
@@ -102,7 +111,12 @@ class TimmRandAugment(Op):
 @dataclass(frozen=True)
 class TimmAutoAugment(Op):
     """Apply one of 25 pairs of operations: timm's "v0", "v0r", "original" and "originalr"; or one of three operations:
-    "3a". magnitude_std: the deviation of magnitudes."""
+    "3a".
+
+    policy: one of these names.
+    magnitude_std: standard deviation of the magnitudes.
+    interpolation, fill: see above.
+    """
 
     policy: str = "v0"
     magnitude_std: float = 0
@@ -122,11 +136,15 @@ class TimmAutoAugment(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class TimmAugMix(Op):
-    """Apply `width` chains of operations, each to the image itself, and mix what they make with the image, by random
-    weights: timm's "augmix-m#-w#-d#-a#-b#-mstd#".
+    """Apply `width` chains of operations, each to the image itself, and mix their results with the image. The weights
+    are random. It is timm's "augmix-m#-w#-d#-a#-b#-mstd#".
 
-    magnitude, magnitude_std: as those of TimmRandAugment. depth: operations of a chain; -1: 1 to 3. alpha: of the
-    weights' distributions. blended: blend the image with one chain after the other.
+    magnitude, magnitude_std: as in TimmRandAugment.
+    width: number of chains.
+    depth: number of operations of a chain; -1: 1 to 3, drawn.
+    alpha: parameter of the distributions of the weights.
+    blended: blend the image with one chain after the other.
+    interpolation, fill: see above.
     """
 
     magnitude: float = 3
@@ -160,7 +178,8 @@ class TimmAugMix(Op):
 
 
 def _sections(config: str, keys: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """Return the values of a string's sections after the first. keys: their names, and what reads a value."""
+    """Return the values of a string's sections after the first. keys: by the name of a section, the function that reads
+    its value. Raises ValueError."""
     found: dict[str, Any] = {}
     for section in config.split("-")[1:]:
         match = re.fullmatch(r"(t)(\w+)|([a-z]+)(\d.*)", section)
@@ -196,10 +215,13 @@ def rand_augment_timm(config: str, *, img_mean: Optional[Sequence[int]] = GRAY,
                       interpolation: Any = "random") -> Op:
     """Return the operation that timm makes of a string for its argument `auto_augment`.
 
-    config: "rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights" or "augmix-m3-w3-d2-a1-b1-mstd0.5", whose sections after the
-    first are optional and in any order; or "v0", "v0r", "original", "originalr" or "3a", optionally with "-mstd0.5".
-    img_mean: the fill, a byte for each channel; timm's training script passes the mean of Normalize times 255, and
-    ImageNet's is (124, 116, 104).
+    config: "rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights" or "augmix-m3-w3-d2-a1-b1-mstd0.5"; sections after the first
+        are optional and come in any order. Or "v0", "v0r", "original", "originalr" or "3a", optionally with "-mstd0.5".
+    img_mean: the fill, a byte for each channel. timm's training script passes the mean of Normalize times 255;
+        ImageNet's is (124, 116, 104).
+    interpolation: as in timm's policies.
+
+    Raises TypeError and ValueError.
     """
     if not isinstance(config, str):
         raise TypeError(f"rand_augment_timm.config: value is {config!r}; must be a string such as 'rand-m9-mstd0.5'")

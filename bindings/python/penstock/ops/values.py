@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the finished image, which make its tensor: numbers, and boxes of them."""
+"""Operations on the finished image: they make the numbers of its tensor, and erase boxes of them."""
 from __future__ import annotations
 
 import operator
@@ -22,7 +22,7 @@ SCALES = _c.NAMES["scale"]
 
 
 def _scale(op: str, given: str) -> int:
-    """Return the code of a scale."""
+    """Return the code of a scale. Raises ValueError."""
     if not isinstance(given, str) or given not in SCALES:
         raise ValueError(f"{op}.scale: value is {given!r}; must be 'divide' or 'multiply'")
     return SCALES[given]
@@ -31,11 +31,11 @@ def _scale(op: str, given: str) -> int:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class ToFloat(Op):
-    """Compute x / 255, in float32, where a list has no Normalize.
+    """Compute x / 255, in float32, for a list without Normalize. It must be the last operation of a list; only
+    RandomErasing may follow.
 
-    It must be the last operation of a list; only RandomErasing may follow. scale: "divide", as torchvision's ToTensor
-    and as an output without this operation, or "multiply", by 1 / 255, as its v2.ToDtype(torch.float32, scale=True).
-    Of 256 bytes 126 differ, in the last bit of float32.
+    scale: "divide", as torchvision's ToTensor, and as an output without this operation; or "multiply", by 1 / 255, as
+        torchvision's v2.ToDtype(torch.float32, scale=True). For 126 of 256 bytes the last bit of the float32 differs.
     """
 
     scale: str = "divide"
@@ -51,11 +51,13 @@ class ToFloat(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Normalize(Op):
-    """Compute (x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one.
+    """Compute (x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one. It must be the last
+    operation of a list; only RandomErasing may follow.
 
-    It must be the last operation of a list; only RandomErasing may follow. The images are float32, or float16 or
-    bfloat16 by the output's dtype. mean, std: a number for each channel, 1, 3 or 4. Default: ImageNet's mean and
-    deviation of R, G, B. scale: how x / 255 is computed, as of ToFloat: "divide", or "multiply" as torchvision's v2.
+    The images are float32, or float16 or bfloat16 by the output's dtype.
+
+    mean, std: a number for each channel, 1, 3 or 4 of them. Default: ImageNet's mean and deviation of R, G, B.
+    scale: computation of x / 255, as in ToFloat: "divide", or "multiply" as torchvision's v2.
     """
 
     mean: Sequence[float] = IMAGENET_MEAN
@@ -71,7 +73,7 @@ class Normalize(Op):
             raise ValueError(f"Normalize.std: value is {self.std}; must be above 0")
 
     def _n_channels(self) -> int:
-        """Return the length of mean: 1, 3 or 4, as an image may have channels."""
+        """Return the number of channels, 1, 3 or 4. Raises TypeError and ValueError."""
         try:
             n = len(self.mean)
         except TypeError:
@@ -91,16 +93,19 @@ class Normalize(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomErasing(Op):
-    """Overwrite random boxes of the finished image, with probability p. It follows Normalize, at the end of a list.
+    """Overwrite random boxes of the finished image, with probability p. It comes at the end of a list, after Normalize
+    or ToFloat if there is one. As torchvision does, it tries ten times to draw a box, and then leaves it out.
 
-    scale: smallest and largest share of the area. ratio: smallest and largest height / width. value: of the
-    tensor's elements, one number or one for each channel; "random" for normally distributed ones; "channel" for a
-    normally distributed one for each channel of a box. count: number of boxes, or (least, greatest); each gets its
-    part of the area. As torchvision's, it tries ten times to draw a box, then leaves it out. On a GPU, elements of the
-    output's dtype are copied there, where otherwise bytes are.
+    scale: smallest and largest share of the area.
+    ratio: smallest and largest height / width.
+    value: the tensor's elements in a box: one number, or one for each channel; "random": a normally distributed number
+        for each element; "channel": one for each channel of a box.
+    count: number of boxes, 1 to 32, or (least, greatest). Each box gets its part of the area.
 
-    timm's RandomErasing has other defaults: RandomErasing(p, (0.02, 1 / 3), (0.3, 1 / 0.3), value, count), with a value
-    of 0 for its mode "const", "channel" for "rand" and "random" for "pixel".
+    On a GPU, elements of the output's dtype are copied to it; without erasing they are bytes.
+
+    timm's RandomErasing has other defaults: RandomErasing(p, (0.02, 1 / 3), (0.3, 1 / 0.3), value, count). Its modes
+    are values: 0 is "const", "channel" is "rand", and "random" is "pixel".
     """
 
     p: float = 0.5
@@ -123,7 +128,7 @@ class RandomErasing(Op):
         object.__setattr__(self, "value", numbers("RandomErasing.value", values, (1, 3, 4), must="1, 3 or 4 numbers"))
 
     def _counts(self) -> tuple[int, int]:
-        """Return the least and the greatest number of boxes."""
+        """Return the least and the greatest number of boxes. Raises TypeError and ValueError."""
         given = self.count
         must = f"RandomErasing.count: value is {given!r}; must be a whole number, or two in rising order, from 1 to 32"
         try:
@@ -136,7 +141,7 @@ class RandomErasing(Op):
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_erasing(self.p, 0)
-        values = self.value if isinstance(self.value, tuple) else (0.0,)  # "random" has no number
+        values = self.value if isinstance(self.value, tuple) else (0.0,)  # "random" and "channel" have no number
         kind = {"random": 1, "channel": 2}.get(self.value, 0) if isinstance(self.value, str) else 0
         op.params.random_erasing = _c.RandomErasingParams(
             self.p, *self.scale, *self.ratio, values if len(values) > 1 else values * 4, kind, *self._counts())

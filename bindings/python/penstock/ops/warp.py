@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that move or blur pixels at random: torchvision's of PIL images, with Pillow's pixels."""
+"""Operations that move or blur pixels at random: torchvision's for PIL images, with Pillow's pixels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_CENTER = 1e9  # pixels
 MAX_RADIUS = 1e4  # pixels
 MAX_KERNEL = 127  # pixels
 FILTERS = {"nearest": _c.FILTER_NEAREST, "bilinear": _c.FILTER_BILINEAR, "bicubic": _c.FILTER_BICUBIC}
-# Image.Resampling's numbers.
+# filters by the numbers of PIL.Image.Resampling
 PILLOW = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 
 Fill = Union[int, Sequence[int], None]
@@ -27,7 +27,8 @@ Degrees = Union[float, Sequence[float]]
 
 
 def warp_filter(what: str, interpolation: Any) -> str:
-    """Return the name of a filter: of a name, torchvision's InterpolationMode, or Pillow's number."""
+    """Return the name of a filter. The value is a name, a member of torchvision's InterpolationMode, or Pillow's
+    number. Raises ValueError."""
     name = getattr(interpolation, "value", interpolation)
     name = PILLOW.get(name, name) if isinstance(name, int) else name
     if not isinstance(name, str) or name not in FILTERS:
@@ -37,7 +38,8 @@ def warp_filter(what: str, interpolation: Any) -> str:
 
 
 def fill_of(what: str, fill: Fill) -> tuple[int, ...]:
-    """Return the bytes that pixels from outside get: one for all channels, or one each."""
+    """Return the four bytes of pixels from outside. fill: None, one byte for all channels, or one for each. Raises
+    TypeError and ValueError."""
     if fill is None:
         return (0, 0, 0, 0)
     if not isinstance(fill, Sequence):
@@ -49,7 +51,7 @@ def fill_of(what: str, fill: Fill) -> tuple[int, ...]:
 
 
 def warp(kind: int, params: Sequence[float], interpolation: str, fill: tuple[int, ...]) -> _c.Op:
-    """Return a warp as the library takes it."""
+    """Return a warp as a struct for the library."""
     op = _c.Op(kind=kind, filter=FILTERS[interpolation])
     op.params.values[:len(params)] = params
     op.fill[:] = fill
@@ -57,7 +59,7 @@ def warp(kind: int, params: Sequence[float], interpolation: str, fill: tuple[int
 
 
 def _angles(what: str, degrees: Degrees) -> tuple[float, float]:
-    """Return a range of angles: of x, -x to x."""
+    """Return a range of angles. A number x means -x to x. Raises TypeError and ValueError."""
     if isinstance(degrees, Sequence) and not isinstance(degrees, (str, bytes)):
         return pair(what, degrees, -MAX_ANGLE, MAX_ANGLE)
     most = number(what, degrees, 0, MAX_ANGLE)
@@ -71,7 +73,7 @@ def _center(what: str, center: Optional[Sequence[float]]) -> Optional[tuple[floa
 
 
 def check_warp(op: Op) -> None:
-    """Check `interpolation` and `fill` of a frozen operation that has them, and make them a name and four bytes."""
+    """Check `interpolation` and `fill` of a frozen operation. Stores a name and four bytes."""
     name = type(op).__name__
     object.__setattr__(op, "interpolation", warp_filter(f"{name}.interpolation", getattr(op, "interpolation")))
     object.__setattr__(op, "fill", fill_of(f"{name}.fill", getattr(op, "fill")))
@@ -80,9 +82,14 @@ def check_warp(op: Op) -> None:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomRotation(Op):
-    """Rotate by a random angle, counter-clockwise. degrees: x for -x to x, or (least, greatest). interpolation:
-    "nearest", "bilinear" or "bicubic". expand: grow the image to hold all of it; a crop or a resize must follow.
-    center: (x, y), pixels from the top left; None is the middle. fill: what pixels from outside become; None is 0."""
+    """Rotate by a random angle, counter-clockwise.
+
+    degrees: x for -x to x, or (least, greatest).
+    interpolation: "nearest", "bilinear" or "bicubic".
+    expand: grow the image to hold all of the rotated one; a crop or a resize must follow.
+    center: the fixed point (x, y), pixels from the top left; None: the middle.
+    fill: value of pixels from outside; None: 0.
+    """
 
     degrees: Degrees
     interpolation: Any = "nearest"
@@ -105,11 +112,14 @@ class RandomRotation(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomAffine(Op):
-    """Rotate, move, scale and shear about the middle, or about center, each at random.
+    """Rotate, move, scale and shear, each at random.
 
-    degrees: x for -x to x, or (least, greatest), clockwise. translate: greatest part of width and of height, 0 to 1;
-    None: it is not moved. scale: (least, greatest). shear: degrees; x for -x to x along x, (least, greatest) along
-    x, or four numbers, along x and then along y. interpolation, fill, center: as those of RandomRotation.
+    degrees: x for -x to x, or (least, greatest), clockwise.
+    translate: greatest parts of width and of height, 0 to 1; None: the image is not moved.
+    scale: (least, greatest); None: the image is not scaled.
+    shear: degrees: x for -x to x along x; (least, greatest) along x; or four numbers, along x and then along y. None:
+        the image is not sheared.
+    interpolation, fill, center: as in RandomRotation.
     """
 
     degrees: Degrees
@@ -135,7 +145,7 @@ class RandomAffine(Op):
         return numbers("RandomAffine.translate", self.translate, 2, 0, 1)
 
     def _shears(self) -> tuple[float, ...]:
-        """Return the ranges of x and of y."""
+        """Return the ranges along x and along y, four numbers. Raises TypeError and ValueError."""
         given = self.shear
         if given is None:
             return (0.0, 0.0, 0.0, 0.0)
@@ -155,8 +165,11 @@ class RandomAffine(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomPerspective(Op):
-    """Move the corners inwards at random, with probability p. distortion_scale: how far, 0 to 1; 1 is up to the
-    middle. interpolation, fill: as those of RandomRotation."""
+    """Move the corners inwards at random, with probability p.
+
+    distortion_scale: the largest move, 0 to 1; 1 is up to the middle.
+    interpolation, fill: as in RandomRotation.
+    """
 
     distortion_scale: float = 0.5
     p: float = 0.5
@@ -175,7 +188,7 @@ class RandomPerspective(Op):
 
 
 def kernel_of(what: str, size: Any) -> tuple[int, int]:
-    """Return (width, height) of a kernel, odd numbers; an int is both."""
+    """Return (width, height) of a kernel, odd numbers; an int is both. Raises TypeError and ValueError."""
     sizes = tuple(size) if isinstance(size, Sequence) and not isinstance(size, (str, bytes)) else (size, size)
     found = tuple(whole(what, value, 1, MAX_KERNEL) for value in sizes)
     if len(found) != 2 or not all(value % 2 for value in found):
@@ -186,9 +199,12 @@ def kernel_of(what: str, size: Any) -> tuple[int, int]:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class GaussianBlur(Op):
-    """Blur with a random sigma: torchvision's GaussianBlur. kernel_size: an odd number of pixels, or (width, height).
-    sigma: a number, or (least, greatest), in pixels. Pillow's ImageFilter.GaussianBlur, which timm and DINO use, is
-    RandomBoxBlur."""
+    """Blur with a random sigma: torchvision's GaussianBlur. Pillow's ImageFilter.GaussianBlur, which timm and DINO use,
+    is RandomBoxBlur.
+
+    kernel_size: an odd number of pixels, or (width, height).
+    sigma: a number, or (least, greatest), in pixels.
+    """
 
     kernel_size: Union[int, Sequence[int]]
     sigma: Union[float, Sequence[float]] = (0.1, 2.0)
@@ -207,8 +223,11 @@ class GaussianBlur(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomBoxBlur(Op):
-    """Blur as Pillow's ImageFilter.GaussianBlur, by three boxes, with a random radius: timm's and DINO's blur.
-    radius: (least, greatest), in pixels. For a probability, put it into RandomApply."""
+    """Blur as Pillow's ImageFilter.GaussianBlur, by three boxes, with a random radius: the blur of timm and DINO. For a
+    probability, put it into RandomApply.
+
+    radius: (least, greatest), in pixels.
+    """
 
     radius: Sequence[float] = (0.1, 2.0)
 

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set being made. `writer` writes records, whose fields `schema` describes and whose values `values`
-encodes; `pack` writes every sample of a source, which `importers` opens and `samples` makes records of, with the class
-numbers of `classes`; `folder` packs a folder of images."""
+"""Make a data set. `writer` writes records; `schema` describes their fields, and `values` encodes their values. `pack`
+writes every sample of a source: `importers` opens the source, `samples` makes records of its samples, and `classes`
+gives class names their numbers. `folder` packs a folder of images."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of Arrow's columns, by their types."""
+"""Make fields of Arrow's columns, by their types."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ _LISTS = ("list<", "large_list<", "fixed_size_list<")
 
 
 def _plain(kind: Any) -> str | None:
-    """The kind of a column without lists; None: no field has it."""
+    """Return the kind of a column without lists; None: no field has it."""
     text = str(kind)
     if text.startswith("fixed_size_binary["):
         return "bytes"
@@ -24,7 +24,7 @@ def _plain(kind: Any) -> str | None:
 
 
 def number_of(kind: Any) -> str | None:
-    """The dtype of a column of numbers, or of lists of numbers to any depth; None: another column."""
+    """Return the dtype of a column of numbers, or of lists of numbers to any depth; None: it is another column."""
     while str(kind).startswith(_LISTS):
         kind = kind.value_type
     found = _plain(kind)
@@ -32,8 +32,12 @@ def number_of(kind: Any) -> str | None:
 
 
 def field_of(name: str, kind: Any) -> Field:
-    """The field of a column, of numbers, bool (uint8), text, binary, lists of text or binary, lists of numbers to any
-    depth. name: the column's. kind: its pyarrow.DataType. Raises SettingsError, which names the column."""
+    """Return the field of a column of numbers, bool (uint8), text, binary, lists of text or binary, or lists of numbers
+    to any depth. Raises SettingsError, which names the column.
+
+    name: name of the column.
+    kind: its pyarrow.DataType.
+    """
     found = _plain(kind)
     if found is not None:
         return Field(found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which class names a data set has. Class names in a field of text become class numbers; the names are kept."""
+"""Find the class names of a data set. Names in a field of text become class numbers, and are kept."""
 from __future__ import annotations
 
 import warnings
@@ -17,7 +17,7 @@ __all__ = ["names_of", "numbered"]
 
 
 class _Numbers:
-    """The number of each class name. fields: of samples that are tuples; None: found out."""
+    """The number of each class name. fields: names of the members of samples that are tuples; None: inferred."""
 
     def __init__(self, field: str, names: Sequence[str], fields: Sequence[str] | None) -> None:
         self.classes = list(names)
@@ -28,7 +28,7 @@ class _Numbers:
             raise SettingsError(f"names: value has {twice!r} twice; must have each class name once")
 
     def of(self, sample: Any) -> dict[str, Any]:
-        """The record of a sample, with the number in place of the name. Raises FieldError."""
+        """Return the record of a sample, with the number in place of the name. Raises FieldError."""
         record = dict(record_of(sample, self._fields))
         name = _name(record, self._field)
         if name not in self._numbers:
@@ -75,7 +75,7 @@ def _name(record: Mapping[str, Any], field: str) -> str:
 
 
 def _all_names(source: Any, field: str, fields: Sequence[str] | None) -> list[str]:
-    """The sorted names of a map-style source. Raises PackError."""
+    """Return the sorted class names of a map-style source. Every sample is read. Raises PackError."""
     found = set()
     for index in range(len(source)):
         try:
@@ -86,8 +86,12 @@ def _all_names(source: Any, field: str, fields: Sequence[str] | None) -> list[st
 
 
 def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Sequence[str] | None) -> Any:
-    """The source with class numbers, and with `classes`, the names. names: in the order of their numbers; None:
-    those of all samples, sorted, for which every sample is read once more. Raises SettingsError, PackError."""
+    """Return the source with class numbers in place of names. Its attribute `classes` has the names. Raises
+    SettingsError, PackError.
+
+    names: the names in the order of their numbers; None: the sorted names of all samples, for which every sample is
+        read once more.
+    """
     if is_map_style(source):
         if names is None:
             names = _all_names(source, field, fields)
@@ -99,7 +103,8 @@ def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Seque
 
 
 def _contradicts(source: Any, names: Sequence[str]) -> bool:
-    """Does its `class_to_idx` give a name another number than its place in `classes`? Warns then."""
+    """Return whether `class_to_idx` of the source gives a name another number than its position in `classes`; it then
+    warns."""
     numbers = getattr(source, "class_to_idx", None)
     if not isinstance(numbers, Mapping):
         return False
@@ -113,9 +118,9 @@ def _contradicts(source: Any, names: Sequence[str]) -> bool:
 
 
 def names_of(source: Any) -> list[str] | None:
-    """Class names of torchvision's data sets, which have them as `classes`; of ours (`names`) and of Hugging Face's (of the one
-    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none; or, with a warning, a
-    target_transform, or a `class_to_idx` that contradicts them."""
+    """Return the class names of a source: `classes` of torchvision's data sets, `names` of ours, the only ClassLabel of
+    Hugging Face's, also within torch's Subset and ConcatDataset. None: there are none; or, with a warning, the source
+    has a target_transform, or a `class_to_idx` that contradicts its names."""
     found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
     if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
         if _contradicts(source, found):
@@ -136,8 +141,8 @@ def names_of(source: Any) -> list[str] | None:
 
 
 def _joined(names: Sequence[list[str] | None]) -> list[str] | None:
-    """The longest of the lists, which all begin with the others. None, with a warning, where they contradict; None where a data
-    set has none."""
+    """Return the longest of the lists if all others are its beginning. None: one is missing; or, with a warning, two
+    contradict each other."""
     known = [one for one in names if one is not None]
     if not known or len(known) < len(names):
         return None

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set that the tasks of an engine write: penstock.ray, penstock.spark and penstock.dask.
+"""Pack a data set in the tasks of an engine: penstock.ray, penstock.spark and penstock.dask.
 
     driver: ClusterPack ------- Place ------> tasks: Place.write, a part of unknown number for each attempt
             holds the data set                       |
             commits one attempt at each task <- Done +
 
-The parts lie in a directory next to the data set, which all machines must see at the same path. Its marker has the
-pack's id: a task that does not find it there ends with an error. Each attempt writes a directory of its own. The
-driver commits the attempts whose results the engine gives it, and removes the directory with all others. It holds the
-data set's place by a writer, so that what a killed driver left is removed by the next pack, and by no other.
+The parts lie in a directory next to the data set. All machines must see it at the same path. Its marker has the pack's
+id; a task that does not find it there ends with an error. Each attempt writes a directory of its own. The driver
+commits the attempts whose results the engine returns, and then removes the directory with all others. A writer of the
+driver reserves the path of the data set. The next pack to this path removes the files of a killed driver; no other pack
+does.
 """
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ _SHARED = ("must be in a folder that all machines mount at this path, such as on
 
 @dataclasses.dataclass(frozen=True)
 class WriterSettings:
-    """What a penstock.Writer takes, of the data set and of each part. Checked where the data set is opened."""
+    """The settings of a penstock.Writer: those of the data set, and those of each part. They are checked when the data
+    set's writer is opened."""
     overwrite: bool = False
     shard_size: int = 0
     note: str | None = None
@@ -53,17 +55,18 @@ class WriterSettings:
     columns: bool = True
 
     def __post_init__(self) -> None:
-        if self.names is not None:  # once: they may be an iterator's
+        if self.names is not None:  # once, because they may be an iterator
             object.__setattr__(self, "names", items("names", self.names, "a list of class names"))
 
     def open(self, path: str, schema: Schema, **whose: Any) -> Writer:
-        """A writer. whose: its part or pack_id, and what differs from these settings."""
+        """Open and return a writer. whose: its part or pack_id, and other differences from these settings."""
         return Writer(path, schema, **{**vars(self), **whose})
 
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What an attempt at a task made: its part's directory has this name. task: its number, which orders the parts."""
+    """The result of one attempt at a task: the name of its part's directory, and the number of the task, by which parts
+    are ordered."""
     task: int
     name: str
     n_samples: int
@@ -76,14 +79,15 @@ def _host() -> str:
 
 
 def _where(path: str | os.PathLike[str]) -> str:
-    """The data set's path as machines share it. Links on the way to it are kept: machines may differ in them."""
+    """Return the data set's path as all machines can use it. Links in it are kept, because they may differ between
+    machines."""
     found = os.path.abspath(paths.local(path))
     return os.path.realpath(found) if os.path.islink(found) else found
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where tasks write, sent to them. host: the driver's."""
+    """The place where tasks write; it is sent to them. host: name of the driver's machine."""
     path: str
     directory: str
     pack_id: str
@@ -93,7 +97,7 @@ class Place:
     version: str = __version__
 
     def _check(self) -> None:
-        """Raises SettingsError where the directory is not the driver's."""
+        """Raise SettingsError unless the directory is the driver's."""
         if self.version != __version__:
             raise SettingsError(f"penstock: version on {_host()} is {__version__}; must be {self.version}, as on the "
                                 f"driver's machine {self.host} (pip install penstock=={self.version})")
@@ -110,14 +114,15 @@ class Place:
                                 f"the driver's on {self.host}; the path {_SHARED}")
 
     def write(self, task: int, samples: Iterable[Any], attempt: int = 0) -> Done:
-        """Write the part of one attempt at a task: all its samples, in their order. Returns what the driver commits.
-        After an error nothing of the part remains. Raises PackError, which names task and sample; SettingsError."""
+        """Write the part of one attempt at a task: all its samples, in their order. Returns the Done that the driver
+        commits. After an error nothing of the part remains. Raises PackError, which names task and sample, and
+        SettingsError."""
         self._check()
         name, names, n = f"part-{task:06}-{uuid.uuid4().hex[:16]}", list(self.schema), 0
         writer = self.settings.open(os.path.join(self.directory, name), self.schema, overwrite=False,
                                     part=Task(self.pack_id, str(task), attempt))
         with writer:
-            for sample in samples:  # an error of the source is the engine's to show
+            for sample in samples:  # the engine reports errors of the source
                 try:
                     writer.add(record_of(sample, names))
                 except Exception as error:
@@ -132,14 +137,16 @@ def _failed(task: int, index: int, error: Exception) -> PackError:
 
 
 def _remove(directory: str, owner: int) -> None:
-    if os.getpid() == owner:  # not in a child made by fork
+    if os.getpid() == owner:  # in a child made by fork it belongs to the parent
         parts.remove(directory)
 
 
 class ClusterPack:
-    """The driver's side: holds the data set's place from its making to commit or abort. Give `place` to the tasks.
-    Use it in the process that made it, one call at a time. Raises SettingsError, DataSetExistsError, DataSetBusyError
-    before anything runs."""
+    """The driver's side of a pack. It holds the path of the data set from the start until commit or abort. Give `place`
+    to the tasks. Use it in the process that made it, one call at a time.
+
+    Raises SettingsError, DataSetExistsError, DataSetBusyError before anything runs.
+    """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, settings: WriterSettings, source: str) -> None:
         fields, pack_id = schema_of(schema), secrets.token_hex(16)
@@ -155,8 +162,8 @@ class ClusterPack:
         self._end = weakref.finalize(self, _remove, directory, os.getpid())
 
     def commit(self, found: Iterable[Done]) -> Dataset:
-        """Make the data set of one attempt at each task, in the order of the tasks' numbers. Raises SettingsError: no
-        samples, a part twice or missing; PenstockError. After an error nothing of the pack remains."""
+        """Make the data set of one attempt at each task, in the order of the tasks' numbers. After an error nothing of
+        the pack remains. Raises SettingsError (no samples, a part is missing or comes twice) and PenstockError."""
         try:
             done = sorted(found, key=lambda one: one.task)
             self._check(done)
@@ -183,7 +190,8 @@ class ClusterPack:
             raise SettingsError(NO_SAMPLES)
 
     def abort(self) -> None:
-        """Give the place up, and remove what is not committed. Does nothing the second time, and after commit."""
+        """Give up the path of the data set, and remove the parts that are not committed. A second call, or one after
+        commit, does nothing."""
         self._guard.abort()
         self._end()
 
@@ -195,5 +203,5 @@ class ClusterPack:
 
 
 def check(path: str | os.PathLike[str], settings: WriterSettings, schema: Mapping[str, Any] | None = None) -> None:
-    """Refuse, before anything runs, what ClusterPack would. schema: None where nobody knows it yet."""
+    """Raise the errors that ClusterPack would raise, before anything runs. schema: None: it is not known yet."""
     settings.open(_where(path), {"x": "uint8"} if schema is None else schema).abort()

@@ -16,7 +16,7 @@ __all__ = ["add_column", "remove_column"]
 
 
 def _array(name: str, values: Any) -> tuple[Any, int]:
-    """Values as a contiguous little-endian array, and the code of its dtype."""
+    """Return values as a contiguous little-endian array, and the code of its dtype. Raises SettingsError."""
     needed("numpy", "adding columns")
     import numpy
     array = numpy.asarray(unmasked(f"column {name}", values))
@@ -34,18 +34,18 @@ def _array(name: str, values: Any) -> tuple[Any, int]:
 
 @explained("penstock.add_column", {})
 def add_column(path: str | os.PathLike[str], name: str, values: Any, *, overwrite: bool = False) -> None:
-    """Add a side column to a data set: values[i] is that of sample i.
+    """Add a side column to a data set: values[i] belongs to sample i.
 
-    path: the data set's directory, or that of a part. name: 1 to 79 of the characters A-Z a-z 0-9 _ . -
-    values: a NumPy array of one dimension (numpy.memmap too), or what numpy.asarray makes one of. overwrite:
-    replace a column of that name.
+    path: directory of the data set, or of a part.
+    name: 1 to 79 of the characters A-Z a-z 0-9 _ . -
+    values: a NumPy array of one dimension (numpy.memmap too), or values of which numpy.asarray makes one.
+    overwrite: replace a column of that name.
 
-    The column's files are written first; the last step replaces the manifest. The samples and the identity stay,
-    and what is open goes on: open the data set again to see the column. `Dataset.column` reads it.
+    The column's files are written first; the last step replaces the manifest. Samples and identity stay, and open data
+    sets are not affected: open the data set again to see the column. `Dataset.column` reads it.
 
-    Raises SettingsError (another number of values, another dtype, a NaN), DataSetExistsError (there is such a
-    column), DataSetBusyError (a writer is at work there), DataSetNotFoundError. After an error the columns are as
-    they were.
+    Raises SettingsError (another number of values, another dtype, a NaN), DataSetExistsError (there is such a column),
+    DataSetBusyError (a writer is at work there), DataSetNotFoundError. After an error the columns are as they were.
     """
     array, code = _array(name, values)
     column = _c.NewColumn(size=ctypes.sizeof(_c.NewColumn), dtype=code, name=text("name", name),

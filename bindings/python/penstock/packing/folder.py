@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of images, or data in a format that penstock reads in place, packed by the command `penstock pack`. The
-command alone decides which files are images, which class each has and what is left out, so its data set and
-penstock.pack's are the same, byte for byte."""
+"""Pack a folder of images, or data in a format that penstock reads in place, by the command `penstock pack`. The
+command decides which files are images, which class each has, and which files are left out. So it and penstock.pack make
+the same data set, byte for byte."""
 from __future__ import annotations
 
 import dataclasses
@@ -26,11 +26,11 @@ from .writer import Writer, accepts_damaged, count
 
 __all__ = ["ImageFolder"]
 
-USAGE = 2  # exit status of the command: a setting, a path or a permission is wrong
-MIN_SHARD_SIZE, MAX_SHARD_SIZE = 1 << 16, 1 << 43  # bytes, of the option --shard-size
-MAX_THREADS = 1024  # of the option --threads
-SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
-# The command's advice names its options.
+USAGE = 2  # exit status for a wrong setting, path or permission
+MIN_SHARD_SIZE, MAX_SHARD_SIZE = 1 << 16, 1 << 43  # bytes, limits of the option --shard-size
+MAX_THREADS = 1024  # limit of the option --threads
+SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # beginnings of lines of the command
+# The command's advice names its options; these are the arguments for them.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
              "--damaged accept": "damaged='accept'", "--by-content": "foreign=penstock.Foreign(by_content=True)",
              "--field": "foreign=penstock.Foreign(fields={...})"}
@@ -53,8 +53,8 @@ class InPlace(ImageFolder):
 
 
 def refuse_given(source: ImageFolder, given: Mapping[str, Any]) -> None:
-    """Refuse settings of samples that the command has no option for. given: {setting: value; None: not given}.
-    Raises SettingsError."""
+    """Raise SettingsError for settings of samples that the command has no option for. given: {setting: value; None: not
+    given}."""
     for name, value in given.items():
         if value is not None:
             raise SettingsError(f"{name}: value is {value!r}; must be left out for {source.has} (to choose, pack samples: "
@@ -62,7 +62,7 @@ def refuse_given(source: ImageFolder, given: Mapping[str, Any]) -> None:
 
 
 def _default_text(name: str, field: Field, stored: bytes) -> str:
-    """A default as the command takes it."""
+    """Return a default as text for the command."""
     if field.is_array or (b"\0" in stored and not field.is_scalar):
         raise SettingsError(f"fields: value has a default for {name!r} that is an array or has a 0 byte; must be a number "
                             "or text (for others pack a data set: penstock.pack(penstock.Dataset(path, foreign=...), path))")
@@ -72,7 +72,7 @@ def _default_text(name: str, field: Field, stored: bytes) -> str:
 
 
 def _field_options(foreign: Foreign) -> list[str]:
-    """Fields as options of the command. Raises SettingsError."""
+    """Return fields as options of the command. Raises SettingsError."""
     from ..foreign import Opening
     given = Opening(foreign)
     made = [f"--field={name}={suffixes}" for name, suffixes in given.first_of.items()]
@@ -107,9 +107,9 @@ def _print(line: str) -> None:
 
 
 def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
-    """Run the command. Returns its exit status and what it printed, except its progress."""
+    """Run the command. Returns its exit status, and its output without progress."""
     said = []
-    # A session of its own: Ctrl-C is for this process, which ends the command once.
+    # The command gets a session of its own: Ctrl-C reaches only this process, which ends the command once.
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           encoding="utf-8", errors="replace", start_new_session=True) as process:
         try:
@@ -121,16 +121,16 @@ def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
                     _print(text)
             process.wait()
         except BaseException:
-            process.send_signal(signal.SIGTERM)  # it removes what it wrote
+            process.send_signal(signal.SIGTERM)  # the command removes its files then
             if process.stderr:
-                process.stderr.close()  # or it would wait for a reader
+                process.stderr.close()  # else the command would wait for a reader
             process.wait()
             raise
     return process.returncode, said
 
 
 def _as_fields(option: re.Match[str]) -> str:
-    """The argument for an option of the command."""
+    """Return the argument for an option of the command."""
     _, name, kind, sizes, default = option.groups()
     shape = "()" if sizes is None else f"({', '.join('None' if n == '*' else n for n in sizes.split(','))},)"
     field = f'"{kind}"' if sizes is None and default is None else f'("{kind}", {shape}' + (")" if default is None else f", {default})")
@@ -156,18 +156,18 @@ def _refuse(status: int, said: list[str]) -> None:
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
          num_workers: int | None, progress: bool, damaged: str, part: Task | None = None,
          foreign: Foreign, columns: bool = True) -> None:
-    """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
-    become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
+    """Pack the source into the data set `where`. Lines of the command on stderr are printed there; its warnings become
+    Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
                  damaged=damaged, part=part, foreign=foreign, columns=columns)
-    # The writer refuses a path by the exceptions that all of the package raises.
+    # A writer refuses the path first, so that the exceptions are those of the whole package.
     there: DataSetExistsError | None = None
     try:
         Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
     except DataSetExistsError as error:
         if part is None:
             raise
-        there = error  # a part that is done already is no error: the command looks at its inputs
+        there = error  # a finished part is no error: the command compares its inputs
     status, said = _run(line, progress)
     if status == USAGE and there is not None:
         raise DataSetExistsError(_text(said))
@@ -175,6 +175,6 @@ def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, sh
         _refuse(status, said)
     for text in said:
         if text.startswith(WARNING):
-            warnings.warn(text[len(WARNING):], stacklevel=4)  # to who calls penstock.pack
+            warnings.warn(text[len(WARNING):], stacklevel=4)  # points at the caller of penstock.pack
         else:
             _print(text)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and data sets of others as map-style data sets of dicts, for penstock.pack: .npy, .npz, .pt, HDF5,
-Parquet, Hugging Face. Each reads rows as they are asked for, and opens its file again in a process made by
-fork. All other formats that penstock reads in place are packed by the command; a folder of none of them is one of
-images."""
+"""Open files and data sets of other libraries as map-style data sets of dicts, for penstock.pack: .npy, .npz, .pt,
+HDF5, Parquet, Hugging Face. Rows are read when they are asked for; a process made by fork opens the file again. The
+command packs all other formats that penstock reads in place. A folder that has none of them is a folder of images."""
 from __future__ import annotations
 
 import bisect
@@ -33,12 +32,12 @@ from .values import is_array
 __all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
            "opened"]
 
-MAX_FILES = 1 << 20  # of a pattern with braces, as in src/format/listing.c
-BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
+MAX_FILES = 1 << 20  # most files of a pattern with braces, as in src/format/listing.c
+BLOCK_SIZE = 4 << 20  # bytes of rows that are read at a time, where single rows are slow to read
 
 
 def field_names(columns: Sequence[Any]) -> dict[Any, str]:
-    """A field's name for each column: other characters than a field's become _. Raises SettingsError."""
+    """Return a field's name for each column. Characters that a field's name cannot have become _. Raises SettingsError."""
     names = {column: re.sub(r"[^A-Za-z0-9_.-]", "_", str(column))[:63] or "_" for column in columns}
     if len(set(names.values())) != len(names):
         raise SettingsError(f"columns: names are {', '.join(map(str, columns))}; must differ also where _ "
@@ -57,11 +56,12 @@ def _common_length(lengths: Mapping[Any, int], where: str) -> int:
 
 
 def _by_position(column: Any) -> Any:
-    """A Series of pandas, which [i] looks up in its index, as an array of numbers or a list; others as they
-    are. Where whole numbers have nulls, they are float64 with NaN, as pandas reads such columns of files."""
+    """Return a Series of pandas as an array of numbers or a list, because [i] of a Series looks up its index. Other
+    values are returned as they are. Whole numbers with nulls become float64 with NaN, as pandas reads such columns of
+    files."""
     if not is_a(column, "pandas", "Series"):
         return column
-    numbers = getattr(column.dtype, "numpy_dtype", column.dtype)  # that of pandas' Int64, Float32, ...
+    numbers = getattr(column.dtype, "numpy_dtype", column.dtype)  # the dtype in pandas' Int64, Float32, ...
     if not is_a(numbers, "numpy", "dtype") or numbers.kind not in "biuf":
         return list(column)
     if numbers is column.dtype:
@@ -78,7 +78,7 @@ def _by_position(column: Any) -> Any:
 
 
 def _check_whole(name: str, values: Iterable[int]) -> None:
-    """Refuse whole numbers that float64, which their column becomes, may not hold."""
+    """Raise SettingsError for whole numbers that float64, the dtype of their column, may not hold."""
     for value in values:
         if abs(value) > 2**53:
             raise SettingsError(f"column {name}: value is {value}, and the column would be float64, which holds whole "
@@ -86,7 +86,7 @@ def _check_whole(name: str, values: Iterable[int]) -> None:
 
 
 class Columns:
-    """Arrays, tensors or lists of one length, or columns of pandas; sample i is row i of each."""
+    """Arrays, tensors or lists of one length, or columns of pandas, as a map-style source. Sample i is row i of each."""
 
     def __init__(self, columns: Mapping[str, Any], where: str = "the dict") -> None:
         names = field_names(list(columns.keys()))
@@ -111,13 +111,13 @@ class Columns:
 
 @contextlib.contextmanager
 def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
-    """What other packages raise over a file becomes a CorruptRecordError that names it, as of files that are read in
-    place; the system's errors and ours stay."""
+    """Return a context manager that turns exceptions of other packages about a file into a CorruptRecordError that
+    names the file. Errors of the system and of penstock pass."""
     try:
         yield
     except (errors.PenstockError, MemoryError):
         raise
-    except Exception as error:  # theirs, zipfile's, pickle's
+    except Exception as error:  # from the package, zipfile or pickle
         if isinstance(error, OSError) and error.errno:
             raise
         why = "it is empty" if os.path.isfile(path) and not os.path.getsize(path) else \
@@ -129,7 +129,7 @@ def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
 
 
 def from_numpy(path: str) -> Columns:
-    """An .npy file (mapped, field "data") or the arrays of an .npz file (in memory)."""
+    """Open an .npy file (mapped, field "data") or an .npz file (its arrays, in memory)."""
     numpy = needed("numpy", "reading .npy and .npz files")
     hint = ", without arrays of Python objects, which cannot be read without running what is in them"
     with _reading(path, "a file of NumPy's", hint):
@@ -141,8 +141,8 @@ def from_numpy(path: str) -> Columns:
 
 
 def from_torch(path: str) -> Any:
-    """A .pt file: a dict or tuple of tensors of one length, a tensor (field "data"), or a list of samples.
-    Nothing in it is run (weights_only)."""
+    """Open a .pt file: a dict or tuple of tensors of one length, a tensor (field "data"), or a list of samples. No code
+    in it is run (weights_only)."""
     torch = needed("torch", "reading .pt files")
     with _reading(path, "a file of PyTorch's, by torch.load(weights_only=True)"):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
@@ -163,7 +163,7 @@ def from_torch(path: str) -> Any:
 
 
 class _PerProcess:
-    """What `make` gave in this process: a file opened before fork is not used in the child."""
+    """The result of `make` in this process. A child of fork calls `make` again, and does not use the parent's file."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -176,7 +176,7 @@ class _PerProcess:
         return self._made
 
     def close(self) -> None:
-        """Close what was made here, and make it again when it is wanted."""
+        """Close the result. It is made again when it is needed."""
         made, owner, self._made, self._owner = self._made, self._owner, None, 0
         if owner == os.getpid() and hasattr(made, "close"):
             made.close()
@@ -194,13 +194,13 @@ class _Block:
 
 
 class HDF5File:
-    """The data sets of an HDF5 file that have rows; those in groups are called group.name. Needs h5py.
+    """The data sets of an HDF5 file as a map-style source. A data set in a group is called group.name. Needs h5py.
 
-    Data sets of one length; single values are left out. Text comes as str.
+    The data sets must have one length; single values are left out. Text comes as str.
     """
 
     def __init__(self, path: str) -> None:
-        # No method of this object: a cycle would keep the file open until a collection.
+        # It is not a method of this object: a cycle of references would keep the file open until a collection.
         self._file = _PerProcess(functools.partial(_opened_hdf5, path))
         found: dict[str, Any] = {}
 
@@ -217,13 +217,14 @@ class HDF5File:
         self._blocks = _PerProcess(functools.partial(_no_blocks, list(self._names)))
 
     def close(self) -> None:
-        """Close the file; it is opened again where a row is asked for."""
+        """Close the file. It is opened again when a row is asked for."""
         self._blocks.close()
         self._file.close()
 
     @staticmethod
     def _block_rows(item: Any) -> int:
-        """Whole chunks, which are decompressed whole, and about BLOCK_SIZE."""
+        """Return the rows to read at a time: whole chunks, because they are decompressed as a whole, and about
+        BLOCK_SIZE."""
         row_size = max(item.dtype.itemsize * item.size // max(len(item), 1), 1)
         rows = int(max(BLOCK_SIZE // row_size, 1))
         chunk = item.chunks[0] if item.chunks else 1
@@ -265,8 +266,8 @@ def _is_text(item: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes; in lists, and in arrays,
-    which pandas makes of lists, too."""
+    """Return the file's bytes for an image in Hugging Face's form, {"bytes": ..., "path": ...}, also within lists and
+    within the arrays that pandas makes of lists. Other values are returned as they are."""
     is_several = isinstance(value, list) or str(getattr(value, "dtype", "")) == "object"
     if is_several and len(value) and isinstance(value[0], dict):
         return [_plain(item) for item in value]
@@ -279,7 +280,7 @@ def _plain(value: Any) -> Any:
 
 
 def _has_null(file: Any, name: str) -> bool:
-    """Has a column of a Parquet file a null? Only what may have one is read."""
+    """Return whether a column of a Parquet file has a null. Row groups whose statistics rule it out are not read."""
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         statistics = [group.column(i).statistics for i in range(group.num_columns) if group.column(i).path_in_schema == name]
@@ -290,7 +291,7 @@ def _has_null(file: Any, name: str) -> bool:
 
 
 def _typed(name: str, value: Any, dtype: str | None) -> Any:
-    """Numbers in the dtype of their column, as in a DataFrame: a null of numbers is NaN."""
+    """Return numbers in the dtype of their column, as in a DataFrame: a null is NaN."""
     if dtype is None or (value is None and not dtype.startswith("float")):
         return value
     if dtype == "float64":
@@ -299,12 +300,12 @@ def _typed(name: str, value: Any, dtype: str | None) -> Any:
     import numpy
     try:
         return numpy.asarray(math.nan if value is None else value, dtype)[()]
-    except (TypeError, ValueError):  # lists of different lengths, or with a null among whole numbers
+    except (TypeError, ValueError):  # raised for lists of different lengths, and for a null among whole numbers
         return value
 
 
 def _classes_of(metadata: Mapping[bytes, bytes] | None) -> list[str] | None:
-    """The class names that Hugging Face's `datasets` keeps in the metadata, where one column has some."""
+    """Return the class names in the metadata of Hugging Face's `datasets`, if exactly one column has some; else None."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"].values()
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -314,17 +315,19 @@ def _classes_of(metadata: Mapping[bytes, bytes] | None) -> list[str] | None:
 
 
 class ParquetFiles:
-    """The rows of Parquet files, in the order given. Needs pyarrow. One row group at a time is in memory.
+    """The rows of Parquet files as a map-style source, in the order of the files. Needs pyarrow. One row group at a
+    time is in memory.
 
-    Numbers keep their dtype; a column of whole numbers that has a null is float64, with NaN, as pandas reads it.
-    classes: of Hugging Face's one ClassLabel, where the first file was written by `datasets`.
+    Numbers keep their dtype; a column of whole numbers with a null is float64, with NaN, as pandas reads it.
+
+    classes: class names of Hugging Face's only ClassLabel, if `datasets` wrote the first file; else None.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = list(paths)
         self._files = _PerProcess(dict)
         self._group = _PerProcess(list)
-        self._places: list[tuple[int, int]] = []  # file, row group
+        self._places: list[tuple[int, int]] = []  # (file, row group)
         sizes = []
         columns = None
         self.classes: list[str] | None = None
@@ -359,13 +362,13 @@ class ParquetFiles:
         files = self._files.get()
         if i not in files:
             parquet = needed("pyarrow.parquet", "reading Parquet files", "pyarrow")
-            files.clear()  # one open file
+            files.clear()  # only one file stays open
             with _reading(self._paths[i], "Parquet"):
                 files[i] = parquet.ParquetFile(self._paths[i])
         return files[i]
 
     def close(self) -> None:
-        """Close the file that is open; it is opened again where a row is asked for."""
+        """Close the open file. It is opened again when a row is asked for."""
         self._group.close()
         self._files.close()
 
@@ -389,8 +392,9 @@ class ParquetFiles:
 
 
 class HuggingFaceDataset:
-    """A `datasets.Dataset` whose images are the files' bytes, not decoded. One with a transform is as the transform gives
-    it: its columns may have other names, and it gets decoded images. classes: of the one ClassLabel of its samples."""
+    """A `datasets.Dataset` as a map-style source. Images are the bytes of their files, not decoded. If it has a
+    transform, samples are the transform's results, with its columns and with decoded images. classes: names of the only
+    ClassLabel of its samples."""
 
     def __init__(self, dataset: Any) -> None:
         module = needed("datasets", "reading Hugging Face data sets")
@@ -422,12 +426,12 @@ class HuggingFaceDataset:
                     warnings.warn(f"the transform of the data set changes {labels[0]}: its class names may not fit, and none are "
                                   "kept (give names= for the new labels)", stacklevel=level_outside())
                     return None
-            except Exception:  # the transform's; packing the sample reports it
+            except Exception:  # an exception of the transform; packing the sample reports it
                 labels = []
         return self._labels[labels[0]] if len(labels) == 1 else None
 
     def _changes(self, name: str) -> bool:
-        """Does the transform change labels? It looks at 16 samples."""
+        """Return whether the transform changes labels, from 16 samples."""
         plain, n = self._dataset.with_format(None), len(self)
         return any(_plain(self._dataset[i][name]) != plain[i][name] for i in {k * (n - 1) // 15 for k in range(16)})
 
@@ -448,7 +452,8 @@ def _hugging_face_from_disk(path: str) -> Any:
 
 
 def _only_split(splits: Mapping[str, Any], where: str, written: str) -> Any:
-    """Of a dict of splits the one that it has. written: how one of them is written, with {}."""
+    """Return the only split of a dict of splits. Raises SettingsError if there are several. written: how to write one
+    of them, with {}."""
     if len(splits) != 1:
         one = f" (pack one of them: {', '.join(written.format(name) for name in splits)})" if splits else ""
         raise SettingsError(f"{where}: value has {len(splits)} splits; must have 1{one}")
@@ -463,13 +468,14 @@ _SUFFIXES: dict[str, Callable[[str], Any]] = {
 
 
 def _is_table(path: str) -> bool:
-    """Is it a Parquet table that lists images, or a folder with one?"""
+    """Return whether the path is a Parquet table that lists images, or a folder with one."""
     table = parquet_of(path)
     return table is not None and is_of_images(table)
 
 
 def _check_rivals(path: str, tables: list[str], known: str | None) -> None:
-    """Refuse Parquet tables in a folder that is a data set without them. Fewer images at its top than tables are none."""
+    """Raise SettingsError for Parquet tables in a folder that is also a data set of another format. Images at its top
+    do not count if there are at most as many as tables."""
     n_images = sum(name.lower().endswith((".jpg", ".jpeg", ".png")) for name in os.listdir(path))
     if known is None or known == "folder" and 0 < n_images <= len(tables):
         return
@@ -480,7 +486,7 @@ def _check_rivals(path: str, tables: list[str], known: str | None) -> None:
 
 
 def _names(path: str) -> tuple[list[str], list[str]]:
-    """The names of Parquet files and of folders in a folder, sorted; those that begin with a dot are none."""
+    """Return the sorted names of Parquet files and of folders in a folder, except those that begin with a dot."""
     try:
         entries = sorted((entry for entry in os.scandir(path) if not entry.name.startswith(".")), key=lambda entry: entry.name)
     except OSError:
@@ -496,7 +502,7 @@ def _say_left_out(names: list[str], where: str, why: str) -> None:
 
 
 def _warn_of_left_out(path: str) -> None:
-    """Warn of Parquet files of a folder that are not packed, as src/format/left_out.c says of others."""
+    """Warn of Parquet files of a folder that are not packed, in the words of src/format/left_out.c."""
     tables, folders = _names(path)
     nested = [os.path.join(folder, name) for folder in folders[:64] for name in _names(os.path.join(path, folder))[0]]
     _say_left_out([name for name in tables if not name.endswith(".parquet")], f"in {path}",
@@ -520,7 +526,7 @@ def _opened_folder(path: str) -> Any:
     except SettingsError:
         if not files or not has("metadata.parquet"):
             raise
-        found = "folder"  # whose table lists no images, as only Python knows
+        found = "folder"  # a folder with a table that lists no images, which the library cannot know
     if found == "pstk":
         return Dataset(path)
     if files:
@@ -531,29 +537,29 @@ def _opened_folder(path: str) -> Any:
 
 
 def _format_of(path: str) -> str | None:
-    """The format by which the library knows a path or a pattern. Raises where it cannot know: another way to read the path may
-    give other labels."""
+    """Return the name of the format that the library finds at a path or a pattern; None: no format. Raises if it cannot
+    decide, because reading the path in another way might give other labels."""
     error = errors.new()
     found = _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
-    if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # of these no format knows it
+    if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # these mean that no format knows the path
         raise errors.of(error, error.code)
     return None if found is None else str(found, "ascii")
 
 
 def _is_read_in_place(found: str | None) -> bool:
-    """Does penstock read data of this format record by record as they are?"""
+    """Return whether penstock reads data of this format in place, record by record."""
     return found is not None and found not in ("pstk", "folder")
 
 
 def _refusal(path: str) -> errors.PenstockError:
-    """What the library says of a path of no format."""
+    """Return the library's error for a path of no format."""
     error = errors.new()
     _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
     return errors.of(error)
 
 
 def _alternatives(text: str) -> list[str]:
-    """What braces with this text in them stand for; none: more than there may be files."""
+    """Return the alternatives of braces with this text in them; []: more than there may be files."""
     numbers = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", text)
     if numbers is None:
         return text.split(",")
@@ -562,17 +568,17 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _braced(pattern: str) -> list[str]:
-    """The names that a pattern with braces has, as src/format/listing.c expands it; none: that refuses it."""
+    """Return the names of a pattern with braces, expanded as in src/format/listing.c; []: listing.c refuses it."""
     parts = [_alternatives(text) if i % 2 else [text] for i, text in enumerate(re.split(r"\{([^{}]*)\}", pattern))]
     return ["".join(name) for name in itertools.product(*parts)] if math.prod(map(len, parts)) <= MAX_FILES else []
 
 
 def _matching(pattern: str) -> list[str]:
-    """The Parquet files of a pattern; none: it is no such pattern, or a file is missing. Raises SettingsError."""
+    """Return the Parquet files of a pattern; []: it is no such pattern, or a file is missing. Raises SettingsError."""
     if not pattern.lower().endswith(".parquet"):
         return []
     folder, last = os.path.split(pattern)
-    if not os.path.isdir(folder or "."):  # it has braces
+    if not os.path.isdir(folder or "."):  # braces in a folder's name are not expanded
         paths = _braced(pattern)
     elif "{" in last:
         paths = [os.path.join(folder, name) for name in _braced(last)]
@@ -589,7 +595,7 @@ def _matching(pattern: str) -> list[str]:
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
-    if _is_table(path):  # its images are read, as Dataset does, not the rows alone
+    if _is_table(path):  # the images are packed, as Dataset reads them, not only the rows
         from ..dataset import Dataset
         return Dataset(path)
     if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_read_in_place(_format_of(path)):
@@ -597,14 +603,14 @@ def _opened_path(path: str) -> Any:
     if not os.path.exists(path):
         if set(path) & set("*?{"):
             files = _matching(path)
-            if not files:  # the library says what patterns may be
+            if not files:  # the library's error says which patterns are allowed
                 raise _refusal(path)
             return ParquetFiles(files)
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
         known = _refusal(path)
-        if "must be a directory with" not in str(known):  # it knows what the file is, and does not only list the formats
+        if "must be a directory with" not in str(known):  # the error is about this file, not only the list of formats
             raise known
         raise SettingsError(f"{path}: suffix is {suffix or 'empty'}; must be one of {', '.join(_SUFFIXES)}, or that of a "
                             "format that penstock.Dataset opens")
@@ -612,12 +618,13 @@ def _opened_path(path: str) -> Any:
 
 
 def _refuse_file_names(source: Any) -> None:
-    """Refuse a list, an array or a column of names of files that pack takes one by one: it would pack the names, as text."""
+    """Raise SettingsError for a list, an array or a column of names of files: pack takes one path, and would pack the
+    names as text."""
     names = list(source[:8])
     first = names[0] if names else None
     if not isinstance(first, str) or not all(isinstance(name, str) and os.path.isfile(name) for name in names):
         return
-    first = str(first)  # not NumPy's
+    first = str(first)  # a str of Python, not of NumPy
     suffix = os.path.splitext(first)[1].lower()
     pattern = os.path.join(os.path.dirname(first), "*" + suffix)
     if suffix in (".jpg", ".jpeg", ".png"):
@@ -633,12 +640,12 @@ def _refuse_file_names(source: Any) -> None:
 
 
 def opened(source: Any, *, has_schema: bool = False) -> Any:
-    """Open what pack takes. A path, a dict of columns, or a data set of Hugging Face's becomes map-style;
-    others are as they are. An ImageFolder has no samples here: the command packs it. has_schema: the caller said which
-    fields are wanted."""
+    """Open a source of pack. A path, a dict of columns, or a data set of Hugging Face's becomes a map-style source;
+    other sources are returned as they are. An ImageFolder has no samples: the command packs it. has_schema: whether the
+    caller has named the fields. Raises TypeError, SettingsError, CorruptRecordError, FileNotFoundError."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
-    if isinstance(source, (list, tuple)) or is_array(source) and len(getattr(source, "shape", ())) == 1:  # a Series is one, too
+    if isinstance(source, (list, tuple)) or is_array(source) and len(getattr(source, "shape", ())) == 1:  # a Series is a list, too
         _refuse_file_names(source)
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")
@@ -662,6 +669,6 @@ def opened(source: Any, *, has_schema: bool = False) -> Any:
 
 
 def close(source: Any, given: Any) -> None:
-    """Close the files that `opened` opened, if it made `source` of what was given."""
+    """Close the files of a source that `opened` made of `given`."""
     if source is not given and hasattr(source, "close"):
         source.close()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes whose numbers are not what their field says: pixels where it has fractions of the image, and the other way."""
+"""Count boxes whose numbers contradict their field: pixels where it has fractions of the image, or fractions where it
+has pixels."""
 from __future__ import annotations
 
 import warnings
@@ -11,7 +12,7 @@ from .schema import Field
 
 __all__ = ["OddBoxes"]
 
-MAX_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
+MAX_UNIT = 2  # largest fraction of its image that a box may reach to; beyond it the numbers are pixels
 WHY = {
     "unit": f"a number above {MAX_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops boxes "
             "outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
@@ -20,7 +21,7 @@ WHY = {
 
 
 def _count(boxes: Any, coordinates: str) -> int:
-    """boxes: an array; without NumPy bytes, not counted."""
+    """Return the number of odd boxes. boxes: an array; without NumPy bytes, which are not counted."""
     if isinstance(boxes, bytes):
         return 0
     rows = boxes.reshape(-1, 4)
@@ -30,31 +31,31 @@ def _count(boxes: Any, coordinates: str) -> int:
 
 
 class OddBoxes:
-    """Counts them while a data set is written."""
+    """A count of odd boxes while a data set is written."""
 
     def __init__(self, schema: Mapping[str, Field]) -> None:
-        # bfloat16 is stored as whole numbers
+        # bfloat16 is stored as whole numbers, and left out.
         self._fields = [(i, name, str(field.coordinates)) for i, (name, field) in enumerate(schema.items())
                         if field.meaning == "boxes" and field.kind != "bfloat16"]
         self._n = {name: 0 for _, name, _ in self._fields}
 
     def count(self, stored: Any) -> None:
-        """Count those of a record. stored: what each field stores."""
+        """Count the odd boxes of a record. stored: the stored value of each field."""
         for i, name, coordinates in self._fields:
             self._n[name] += _count(stored[i], coordinates)
 
     def take(self) -> dict[str, int]:
-        """The numbers by field, which begin at 0 again."""
+        """Return the counts by field, and begin at 0 again."""
         taken, self._n = self._n, dict.fromkeys(self._n, 0)
         return taken
 
     def add(self, taken: Mapping[str, int]) -> None:
-        """Add what another took."""
+        """Add the result of another's take()."""
         for name, n in taken.items():
             self._n[name] += n
 
     def warn(self, path: str) -> None:
-        """Warn of them in the line that called the package."""
+        """Warn of odd boxes, at the line outside of the package."""
         taken = self.take()
         for _, name, coordinates in self._fields:
             n = taken[name]

@@ -5,9 +5,9 @@
            +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- commit: hard links -- data set
            +-- ...
 
-The parts lie next to the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
-made. A writer holds the data set's own directory from before the first sample until it commits the parts
-there, so that two packs cannot meet; it is also what refuses a path before any work.
+While parts are made, they lie next to the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own. A writer
+holds the data set's own directory from before the first sample until it commits the parts there, so that two packs
+cannot meet. This writer also refuses a wrong path before any work.
 """
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ from .writer import Writer, count
 __all__ = ["PackError", "SchemaError", "pack"]
 
 REPORT_SECONDS = 0.1
-STOP_SECONDS = 1.0  # that a worker has to end before it is killed
-SAMPLES_PER_WORKER = 16  # fewer are not worth a process
+STOP_SECONDS = 1.0  # time for a worker to end before it is killed
+SAMPLES_PER_WORKER = 16  # least number of samples that is worth a process
 PALETTES = ("{n:,} image{s} {have} a palette. Loaders read pictures correctly, in the palette's colours, but not "
             "masks: resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', with "
             "their image (schema={{'image': 'image', 'mask': 'mask', ...}}), which keeps their numbers")
@@ -67,12 +67,13 @@ def _taken(source: Any, index: int) -> Any:
 
 
 def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
-    """The samples of an iterable; an error of it names the sample that it should have given."""
+    """Yield the samples of an iterable with their numbers. An error of the iterable becomes a PackError that names the
+    sample."""
     index = 0
     try:
         for index, sample in enumerate(source):
             yield index, sample
-            index += 1  # its error comes instead of the next one
+            index += 1  # an error comes in place of the next sample
     except (PackError, GeneratorExit):
         raise
     except Exception as error:
@@ -80,29 +81,30 @@ def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
-    """The schema of these samples, which have their numbers; warns of what is not as its owner may think."""
+    """Return the schema that these samples have, and warn where it may not be what their owner expects. samples:
+    (number, sample)."""
     advice = advice_on(sample for _, sample in samples)
     if advice:
-        warnings.warn(advice, stacklevel=6)  # to who calls pack
+        warnings.warn(advice, stacklevel=6)  # points at the caller of pack
     records = [record_of(sample, None) for _, sample in samples]
     schema = inferred_schema(records, [i for i, _ in samples])
     kept = images_kept_as_bytes(schema, records)
     if kept:
-        warnings.warn(kept, stacklevel=6)  # to who calls pack
+        warnings.warn(kept, stacklevel=6)  # points at the caller of pack
     return schema
 
 
 def _own(sample: Any) -> Any:
-    """A copy of a sample: its iterable may fill the same object anew for the next one."""
+    """Return a copy of a sample, because its iterable may fill the same object again for the next one."""
     try:
         return copy.deepcopy(sample)
-    except Exception:  # some objects cannot be copied, as tensors within a graph of gradients
+    except Exception:  # some objects cannot be copied, for example tensors in a graph of gradients
         return sample
 
 
 def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field], Any]:
-    """The schema, and the iterable with what was looked at put back; of map-style sources the source
-    itself."""
+    """Return the schema and the samples. For an iterable, the samples that were looked at come first again; a map-style
+    source is returned as it is."""
     schema = schema_of(given) if given is not None else known_schema(source)
     if schema is not None:
         return schema, source if is_map_style(source) else _numbered(source)
@@ -129,7 +131,7 @@ def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
 
 def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partial[Writer],
                progress: Progress) -> int:
-    """Returns the number of images with a palette."""
+    """Pack in this process. Returns the number of images with a palette."""
     n = 0
     with open_writer() as writer, progress:
         names = list(writer.schema)
@@ -146,8 +148,8 @@ def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partia
 
 
 def _settle(part: int) -> None:
-    """What a fresh process has to do before it works: it is ended by its parent, not by Ctrl-C, computes
-    with one thread, and does not repeat its siblings' random numbers."""
+    """Prepare a worker process: its parent ends it, not Ctrl-C; it computes with one thread; and its random numbers
+    differ from those of the other workers."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
@@ -162,8 +164,8 @@ def _settle(part: int) -> None:
 
 def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Writer], part: int,
                samples: range) -> None:
-    """The body of a worker: sends ("at", n) now and then, then ("done", n, n_palette_images, odd boxes) or ("error",
-    index, text, error)."""
+    """Pack one part, as the body of a worker. It sends ("at", n) now and then, and at the end ("done", n,
+    n_palette_images, odd boxes) or ("error", index, text, error)."""
     _settle(part)
     parent, told_at, index = os.getppid(), time.monotonic(), samples.start
     try:
@@ -175,29 +177,30 @@ def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Wri
                     told_at = time.monotonic()
                     if os.getppid() != parent:
                         writer.abort()
-                        raise SystemExit(1)  # the process that packs is gone
+                        raise SystemExit(1)  # the process that packs has ended
                     pipe.send(("at", n + 1))
-            taken = odd_boxes.take()  # the parent warns of them all
+            taken = odd_boxes.take()  # the parent warns for all workers
         pipe.send(("done", len(samples), writer.n_palette_images, taken))
     except Exception as error:
         pipe.send(_error_message(index, error))
 
 
 def _error_message(index: int, error: Exception) -> tuple[Any, ...]:
-    """What crosses to the parent of an error: itself where it can be pickled, its traceback as text."""
+    """Return the message to the parent about an error: the error itself if it can be pickled, and its traceback as
+    text."""
     cause = error.__cause__ or error
     text = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))
     message = str(error) if isinstance(error, PackError) else str(failed(index, error))
     try:
         pickle.loads(pickle.dumps(cause))
-    except Exception:  # whatever an exception's own pickling raises
+    except Exception:  # whatever exception the pickling of an exception raises
         return "error", index, message, text, None
     return "error", index, message, text, cause
 
 
 @contextlib.contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt only at the end of this."""
+    """Return a context manager that blocks Ctrl-C: KeyboardInterrupt is raised at its end."""
     old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -206,14 +209,14 @@ def _ctrl_c_later() -> Iterator[None]:
 
 
 class WorkerTraceback(Exception):
-    """Where in a worker process an error arose: the cause of the error that is raised here."""
+    """The traceback in a worker process, as the cause of the error that is raised here."""
 
     def __str__(self) -> str:
         return "\n" + str(self.args[0])
 
 
 class _Crew:
-    """Worker processes, each with its part of the samples. A context manager: at its end all are gone."""
+    """Worker processes, each with its part of the samples. At the end of `with` all have ended."""
 
     def __init__(self, context: Any, source: Any, parts: Sequence[range],
                  open_writer: functools.partial[Writer], directory: str) -> None:
@@ -256,8 +259,8 @@ class _Crew:
             job[2].close()
 
     def run(self, progress: Progress, odd_boxes: OddBoxes) -> int:
-        """Wait until all are done, and add up their odd boxes. Returns the number of images with a palette. Raises PackError: what the
-        first worker that failed said."""
+        """Wait until all workers are done, and add up their odd boxes. Returns the number of images with a palette.
+        Raises the PackError of the first worker that failed."""
         at, n_palettes = [0] * len(self._jobs), 0
         open_pipes: dict[Any, int] = {job[1]: i for i, job in enumerate(self._jobs)}
         while open_pipes:
@@ -307,7 +310,7 @@ def _raise(index: int, message: str, text: str, cause: BaseException | None) -> 
 
 
 def part_path(directory: str, part: int) -> str:
-    """Where a part is written."""
+    """Return the path of a part."""
     return os.path.join(directory, f"part-{part:05}")
 
 
@@ -361,63 +364,61 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          foreign: Foreign | None = None, columns: bool = True) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
-    dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
-        arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
-        path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder or a pattern of Parquet files, as
-        data/*.parquet, or what Hugging Face's save_to_disk made). A Hugging Face data set with a transform has the
-        columns that the transform gives; without one, files of images are packed as they are, which Hugging Face turns
-        upright by their EXIF: give exif_orientation=True to penstock.image. Numbers of Parquet files and DataFrames
-        keep their dtype; whole numbers with a null are float64, with NaN. Or the path of a folder of images, which is
-        packed as `penstock pack` does, into the same bytes: JPEG and PNG files, flat or with a folder for each class;
-        fields jpg, cls and key. Or a path,
-        or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors or a folder of arrays,
-        packed by the same command, with the fields that penstock.Dataset(path) has. Samples are
-        dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
-        WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
-    num_workers: processes that share the work, each with a run of the samples; None: as many as there are
-        cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
-        Every worker seeds Python's, NumPy's and torch's random numbers with its number. For a folder of images:
-        threads.
-    schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None:
-        found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
-        bytes, text, numbers, arrays, whose dimensions are variable where they differ; tuples of an image and
-        a number get the names image and cls, others "0", "1", ...
-    names: class names to keep; None: those that the data set has as `classes`, or in its one ClassLabel (Hugging Face),
-        also within torch's Subset and ConcatDataset. One whose class numbers contradict gets none, with a warning.
-    classes: the name of a field of text that holds class names. They become class numbers (int64), and the data
-        set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
+    dataset: a source of samples: an object with len and [i] (a torch Dataset, a list), an iterable or IterableDataset,
+        a dict of arrays or tensors of one length, a DataFrame of pandas, or a Hugging Face data set (of one split). Or
+        the path of a .npy, .npz, .pt, .h5 or .parquet file; or a folder or a pattern of Parquet files, as
+        data/*.parquet; or the folder that Hugging Face's save_to_disk made. Samples are dicts, tuples, named tuples,
+        dataclasses, or single values. A sample's number becomes its sample id. Numbers of Parquet files and DataFrames
+        keep their dtype; whole numbers with a null are float64, with NaN. WebDataset's __url__ and __local_path__ are
+        left out, unless the schema has them. A Hugging Face data set with a transform has the columns of the transform.
+        Without one, its image files are packed as they are. Hugging Face turns them upright by their EXIF; for that
+        give exif_orientation=True to penstock.image. Or the path of a folder of images: JPEG and PNG files, flat or
+        with a folder for each class. It is packed with fields jpg, cls and key, into the same bytes that `penstock
+        pack` writes. Or a path, or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors
+        or a folder of arrays, packed by the same command, with the fields of penstock.Dataset(path).
+    num_workers: number of worker processes, each of which packs consecutive samples; 0: only this process; None: as
+        many as there are cores, or 0 if samples are few. This process packs iterables. Every worker seeds Python's,
+        NumPy's and torch's random numbers with its number. For a folder of images: number of threads.
+    schema: {name: field}, see penstock.Field; the members of a tuple or list take its names in order. None: it is
+        inferred from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files), bytes,
+        text, numbers, arrays, whose dimensions are variable where they differ. The members of a tuple of an image and a
+        number get the names image and cls, those of others "0", "1", ...
+    names: class names to keep; None: those that the data set has as `classes`, or in its only ClassLabel (Hugging
+        Face), also within torch's Subset and ConcatDataset. If class numbers of the data set contradict its names, none
+        are kept, with a warning.
+    classes: name of a field of text that holds class names. They become class numbers (int64), and the data set keeps
+        the names. The number of a name is its position in `names`, or without `names` in the sorted names of all
         samples, for which each sample is read once more.
-    overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
-    part: pack the part of a task, for penstock.merge. The part of a folder of images that is there already, from the
-        same files, is left as it is; other data cannot be compared, and raises DataSetExistsError. Give every task the same schema and names. A part without
-        samples is made by a penstock.Writer to which nothing is added.
-    check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
-        found now; False looks at headers only.
-    damaged: "accept": keep JPEGs that Pillow loads only by guessing, as penstock.Writer and `penstock pack
-        --damaged accept` do; the fields' n_damaged counts them; of PNGs whose
-        fault comes after their rows store a new file with these rows. "refuse": they are damage.
-    progress: a bar on a terminal, else a line every 10 s, on stderr. For a folder of images always lines.
-    context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
-    skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
-        False: a PackError names them, and nothing is packed.
-    foreign: a penstock.Foreign, of which packing takes fields and by_content: for data in another format the fields in place
-        of what the data shows, for a folder of images every JPEG and PNG file, found by its first bytes. Of fields that
-        records of a TFRecord lack a line on stderr counts the records.
-    columns: make side columns of scalars, sizes, lengths, widths and heights, as penstock.Writer does; False: none, as
-        `penstock pack --no-columns`.
+    overwrite, shard_size, note, dictionary_size: as in penstock.Writer.
+    part: a penstock.Task: pack its part, for penstock.merge. If the part of a folder of images exists already, made
+        from the same files, it stays. Other data cannot be compared, and raises DataSetExistsError. Give every task the
+        same schema and names. For a part without samples, open a penstock.Writer and add nothing.
+    check_images: True: decode every image file in full, as the command `penstock pack` does, so that damage is found
+        now. False: read only the headers.
+    damaged: "accept": keep JPEGs that Pillow loads only by guessing, as penstock.Writer and `penstock pack --damaged
+        accept` do; the fields' n_damaged counts them. If the fault of a PNG comes after its rows, a new file with these
+        rows is stored. "refuse": both are damage.
+    progress: True: show a bar on a terminal, else a line every 10 s, on stderr. For a folder of images it is always
+        lines.
+    context: start of processes: "fork", as in DataLoader, or "spawn", if the data set can be pickled.
+    skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names. False: a
+        PackError names them, and nothing is packed.
+    foreign: a penstock.Foreign, of which packing takes `fields` for data in another format, and `by_content` for a
+        folder of images. If records of a TFRecord lack a field, a line on stderr gives their number.
+    columns: True: make side columns of scalars, sizes, lengths, widths and heights, as penstock.Writer does; False:
+        none, as with `penstock pack --no-columns`.
 
-    A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part,
-    damaged, foreign and columns, and no other setting.
-    What is left out of it is printed on stderr, as `penstock pack` prints it.
+    For a folder of images, and for data in such a format, only num_workers, overwrite, shard_size, progress, skip_bad,
+    part, damaged, foreign and columns may be given. Files that are left out are named on stderr, as by `penstock pack`.
 
-    Give an image as the bytes of its original file, where there is one (with torchvision:
-    ImageFolder(root, loader=lambda p: open(p, "rb").read())): a decoded image is stored as pixels.
+    Give an image as the bytes of its original file if there is one, because a decoded image is stored as pixels. With
+    torchvision write ImageFolder(root, loader=lambda p: open(p, "rb").read()).
 
-    Images with a palette (PNG files, PIL images of mode P) are often masks, whose class ids a loader's images
-    do not keep: a warning at the end gives their number.
+    Images with a palette (PNG files, PIL images of mode P) are often masks, but a loader's images lose class ids. A warning
+    at the end gives the number of such images.
 
-    Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
-    nothing of it remains; a data set that was to be replaced is as it was.
+    Raises PackError, which names the sample, and the errors of penstock.Writer. After an error and after Ctrl-C nothing
+    of the pack remains; a data set that was to be replaced is as it was.
     """
     if part is not None and not isinstance(part, Task):
         raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
@@ -468,7 +469,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         importers.close(source, dataset)
     if n_palettes:
         s, have = ("", "has") if n_palettes == 1 else ("s", "have")
-        warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # to who calls pack
+        warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # points at the caller of pack
     made = Dataset(where)
     if part is None:
         _warn_of_length(source, len(made))
@@ -476,21 +477,21 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
 
 
 def _warn_of_length(source: Any, n: int) -> None:
-    """Warn of an iterable whose len differs from the number of samples that came: it may have ended early."""
+    """Warn if the len of an iterable differs from its number of samples: it may have ended early."""
     if is_map_style(source):
         return
     try:
         promised = len(source)
-    except Exception:  # most iterables have none, and PyTorch's may raise anything
+    except Exception:  # most iterables have no len, and PyTorch's may raise any exception
         return
     if n != promised:
         s, why = "" if n == 1 else "s", "it may have ended early" if n < promised else "its len is wrong, or samples came twice"
         warnings.warn(f"penstock.pack: the {type(source).__name__} gave {n:,} sample{s}, and its len is {promised:,}: {why}",
-                      stacklevel=4)  # to who calls pack
+                      stacklevel=4)  # points at the caller of pack
 
 
 def _read_as(foreign: Any) -> Foreign:
-    """What foreign= gives, of which packing takes two members. Raises SettingsError."""
+    """Return foreign=, of which packing takes two members. Raises SettingsError for others."""
     found = given("foreign", foreign, Foreign)
     switch("by_content", found.by_content)
     for member in dataclasses.fields(Foreign):
@@ -503,7 +504,7 @@ def _read_as(foreign: Any) -> Foreign:
 
 
 def _say_absent(source: Any) -> None:
-    """Count the values that the records of a data set do not have."""
+    """Print the number of records that lack a field, for each field."""
     for name, field in source.fields.items() if isinstance(source, Dataset) else ():
         if field.n_absent:
             s, have = ("", "has") if field.n_absent == 1 else ("s", "have")
@@ -523,7 +524,7 @@ def _check_context(context: str) -> None:
 
 def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer],
           n_workers: int, context: str, progress: bool) -> int:
-    # All that can be refused is, before the first sample is asked for.
+    # This raises all errors that do not depend on the samples, before the first sample is asked for.
     open_writer(where, {"x": "uint8"} if schema is None else schema).abort()
     fields, samples = _schema_and_rest(source, schema)
     write = functools.partial(open_writer, schema=fields)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is packed: samples of any form become records {name: value}; their schema is found out from a few of
-them."""
+"""Make records {name: value} of samples of any form, and infer their schema from a few of them."""
 from __future__ import annotations
 
 import ctypes
@@ -16,19 +15,22 @@ from ..errors import SettingsError
 from .schema import Field, schema_of
 from .values import as_numpy, is_array, is_image_file, is_null, is_pil_image, null_advice, plain_text
 
-N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
+N_LOOKED_AT = 8  # samples from which the schema is inferred; enough to see which dimensions differ
 
 NO_SAMPLES = "dataset: value has no samples; must have at least 1 to pack"
-# Of WebDataset's samples: where it read them; and suffixes whose files its decode() makes one value of, or a
-# structure of several.
+# WebDataset's additions to a sample; and suffixes whose files its decode() makes one value of, or a structure of
+# several.
 BOOKKEEPING = ("__url__", "__local_path__")
 _ONE_VALUE = ("cls", "cls2", "id", "index", "inx", "npy", "text", "transcript", "txt")
 _SEVERAL = ("cbor", "json", "jsn", "mp", "msg", "npz", "pickle", "pkl", "pth", "pyd", "tb", "ten")
 
 
 class PackError(errors.PenstockError):
-    """A sample could not be packed; nothing was. sample: its number; None for a folder of images, whose bad files
-    the message names. __cause__: what its data set raised."""
+    """A sample could not be packed; nothing was.
+
+    sample: number of the sample; None for a folder of images, whose bad files the message names.
+    __cause__: the exception of the source.
+    """
 
     def __init__(self, message: str, sample: int | None = None) -> None:
         super().__init__(message)
@@ -36,28 +38,28 @@ class PackError(errors.PenstockError):
 
 
 def failed(index: int, error: BaseException) -> PackError:
-    """What to raise of a sample's error."""
+    """Return the exception for an error of a sample."""
     what = str(error) if isinstance(error, errors.PenstockError) else f"{type(error).__name__}: {error}"
     return PackError(f"sample {index} could not be packed, and so nothing was: {what}", index)
 
 
 class SchemaError(errors.PenstockError, TypeError, ValueError):
-    """The schema cannot be found out from the samples; the message says what to declare."""
+    """The schema cannot be inferred from the samples; the message says what to declare."""
 
 
 def is_map_style(source: Any) -> bool:
-    """Can samples be had by their number, so that several processes may share the work?"""
+    """Return whether samples can be read by their number, so that several processes may share the work."""
     if is_a(source, "torch.utils.data", "IterableDataset") or isinstance(source, Mapping):
         return False
     return hasattr(source, "__len__") and hasattr(source, "__getitem__")
 
 
 def check_source(source: Any) -> None:
-    """Refuse what is no data set. Raises TypeError, SettingsError."""
+    """Raise TypeError or SettingsError for a value that is no source of samples."""
     if is_a(source, "torch.utils.data", "DataLoader"):
         raise TypeError("dataset: value is a DataLoader, whose items are batches; must be its data set "
                         "(loader.dataset)")
-    for kind in ("Table", "RecordBatch"):  # [i] of them is column i
+    for kind in ("Table", "RecordBatch"):  # their [i] is column i
         if is_a(source, "pyarrow", kind):
             name = "table" if kind == "Table" else "batch"
             raise TypeError(f"dataset: value is an Arrow {kind}; must be rows or a DataFrame of pandas "
@@ -97,7 +99,8 @@ def _is_integer(value: Any) -> bool:
 
 
 def _tuple_names(values: Sequence[Any]) -> tuple[str, ...]:
-    """(image, class), as torchvision's classification sets have it, by name; else numbers."""
+    """Return the names image and cls for a tuple of an image and a number, as in torchvision's classification sets;
+    else numbers as text."""
     if len(values) == 2 and _is_image(values[0]) and _is_integer(values[1]):
         return "image", "cls"
     return tuple(str(i) for i in range(len(values)))
@@ -112,8 +115,8 @@ def _of_webdataset(sample: Any) -> bool:
 
 
 def advice_on(samples: Iterable[Any]) -> str:
-    """What to know of these samples when the schema is found out from them, or "". Only WebDataset's need it:
-    it adds keys of its own, and gives files undecoded."""
+    """Return advice on samples whose schema is inferred, or "". Only WebDataset's samples need it: WebDataset adds keys
+    of its own, and gives files undecoded."""
     for sample in samples:
         if not _of_webdataset(sample):
             continue
@@ -132,11 +135,12 @@ def advice_on(samples: Iterable[Any]) -> str:
     return ""
 
 
-_OF_FEW_BYTES = ("PBM", "PGM", "PPM", "PAM", "JPEG XL")  # text and other data may begin so
+_OF_FEW_BYTES = ("PBM", "PGM", "PPM", "PAM", "JPEG XL")  # short signatures: text and other data may begin with them
 
 
 def images_kept_as_bytes(schema: Mapping[str, Field], records: Sequence[Mapping[str, Any]]) -> str:
-    """Say which fields of this inferred schema would hold image files of formats that are not packed as images, or ""."""
+    """Return a sentence about the fields of this inferred schema that would hold image files of formats that are not
+    packed as images, or ""."""
     parts = []
     for name, field in schema.items():
         formats = {_other_image_format(record[name]) for record in records} if field.kind == "bytes" else {""}
@@ -147,7 +151,7 @@ def images_kept_as_bytes(schema: Mapping[str, Field], records: Sequence[Mapping[
 
 
 def _other_image_format(data: Any) -> str:
-    """The format of an image file that is neither JPEG nor PNG, by its first bytes; "": it is none."""
+    """Return the format of an image file that is neither JPEG nor PNG, by its first bytes; "": it is none."""
     view, is_packed = memoryview(data), ctypes.c_int()
     head = bytes(view.cast("B")[:64]) if view.c_contiguous else view.tobytes()[:64]
     name = (_c.lib.pstk_image_format(head, len(head), ctypes.byref(is_packed)) or b"").decode()
@@ -155,8 +159,10 @@ def _other_image_format(data: Any) -> str:
 
 
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
-    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
-    WebDataset adds to a sample is left out, unless the schema has it."""
+    """Return a sample as {name: value}. WebDataset's additions to a sample are left out, unless the schema has them.
+
+    names: the schema's names, for the members of a tuple; None: they are inferred.
+    """
     if is_a(sample, "pyarrow", "Table", "RecordBatch", "Array", "ChunkedArray"):
         raise SchemaError(f"the sample is an Arrow {type(sample).__name__}; must be a row (of batches, give "
                           "(row for batch in batches for row in batch.to_pylist()))")
@@ -164,7 +170,7 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
         left_out = set(BOOKKEEPING).difference(names or ())
         return {name: value for name, value in sample.items() if name not in left_out}
     if isinstance(sample, Mapping):
-        return dict(sample)  # iterating over some, such as a batch, does not give names
+        return dict(sample)  # a copy by dict(), because iterating over a batch, for example, does not give names
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
         return {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
     if isinstance(sample, tuple) and hasattr(sample, "_asdict"):
@@ -183,8 +189,7 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
 
 
 class _Where:
-    """The samples that were looked at, by what to call them. numbers: theirs in the data set; None: the
-    caller does not know them."""
+    """The samples that were looked at, and the words for them. numbers: their numbers in the data set; None: not known."""
 
     def __init__(self, numbers: Sequence[int] | None) -> None:
         self._numbers = numbers
@@ -193,13 +198,14 @@ class _Where:
         return f"sample {self._numbers[i]}" if self._numbers else f"sample {i} of those looked at"
 
     def differ(self, found: Sequence[Any]) -> str:
-        """"sample 0 has x, sample 3 has y": the first, and the first that differs. found: what each has."""
+        """Return "sample 0 has x, sample 3 has y": the first sample, and the first that differs. found: the x of each
+        sample."""
         other = next(i for i, what in enumerate(found) if what != found[0])
         return f"{self(0)} has {found[0]}, {self(other)} has {found[other]}"
 
 
 def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
-    """Of an array whose elements no field holds."""
+    """Return the error for an array whose elements no field holds."""
     kind, advice = f"{array.dtype.str}", "convert it to numbers first"
     if array.dtype.kind in "US":
         kind = f"{'text' if array.dtype.kind == 'U' else 'bytes'} ({kind})"
@@ -220,7 +226,7 @@ def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
     for i, array in enumerate(arrays):
         if array.dtype.kind in "USMmcVO" and parse(array.dtype) is None:
             raise _not_numbers(name, array, where(i))
-    # An empty list has no type; of lists of numbers some have a point.
+    # An empty list has no type. Among lists of numbers some may have floats.
     typed = [i for i, a in enumerate(arrays) if a.size or is_array(values[i])] or list(range(len(values)))
     kinds = {i: dtype_name(getattr(values[i], "dtype", arrays[i].dtype)) for i in typed}
     if set(kinds.values()) == {"int64", "float64"}:
@@ -239,7 +245,7 @@ def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message."""
+    """Describe a value for a message: by its first bytes, its shape or its type."""
     if isinstance(value, (bytes, bytearray)):
         return f"bytes that begin {bytes(value[:8])!r}"
     shape = tuple(getattr(value, "shape", ()))
@@ -247,7 +253,7 @@ def _shown(value: Any) -> str:
 
 
 def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where: _Where) -> SchemaError:
-    """One bad file must not make bytes of all."""
+    """Return the error if some values are images and others are not: one bad file must not turn all into bytes."""
     other = are.index(False)
     return SchemaError(
         f"field {name}: {where(are.index(True))} has an image, {where(other)} has {_shown(values[other])}; "
@@ -256,7 +262,8 @@ def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where
 
 
 def _are_lists(values: Sequence[Any]) -> bool:
-    """Are they all lists, or arrays, of texts, bytes or images, and empty lists among such?"""
+    """Return whether all values are lists, or arrays, of texts, bytes or images. Some of them may be empty, but not
+    all."""
     def has_items(value: Any) -> bool:
         if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S") and len(value.shape) == 1:
             return True
@@ -270,7 +277,7 @@ def _are_lists(values: Sequence[Any]) -> bool:
 
 
 def _list_field(name: str, values: Sequence[Any], where: _Where) -> Field:
-    """The list field that holds all these lists."""
+    """Return the list field that holds all these lists. Raises SchemaError."""
     items = [plain_text(item) for value in values for item in value]
     image = [_is_image(item) for item in items]
     if all(image):
@@ -288,7 +295,7 @@ _FILLS = {str: "''", bytes: "b''", bool: "False", int: "0", float: "0"}
 
 
 def _check_nulls(name: str, values: Sequence[Any], where: _Where) -> None:
-    """Refuse a null, unless it is a NaN among numbers. Raises SchemaError."""
+    """Raise SchemaError for a null, unless it is a NaN among numbers."""
     nulls = list(map(is_null, values))
     if not any(nulls) or all(isinstance(v, (int, float)) or is_array(v) for v in values):
         return
@@ -300,7 +307,7 @@ def _check_nulls(name: str, values: Sequence[Any], where: _Where) -> None:
 
 
 def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
-    """The field that holds all these values."""
+    """Return the field that holds all these values. Raises SchemaError."""
     values = [plain_text(value) for value in values]
     _check_nulls(name, values, where)
     images = [_is_image(v) for v in values]
@@ -335,7 +342,7 @@ def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
 
 
 def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
-    """Refuse records that have other fields than the first."""
+    """Raise SchemaError for records whose fields differ from those of the first."""
     names = set(records[0])
     if all(set(record) == names for record in records):
         return
@@ -351,7 +358,7 @@ def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
 
 def inferred_schema(records: Sequence[Mapping[str, Any]],
                     numbers: Sequence[int] | None = None) -> dict[str, Field]:
-    """The schema of these records. numbers: of their samples, for the messages. Raises SchemaError, which
+    """Return the schema of these records. numbers: numbers of their samples, for messages. Raises SchemaError, which
     names field and sample."""
     where = _Where(numbers)
     _check_names(records, where)
@@ -360,5 +367,5 @@ def inferred_schema(records: Sequence[Mapping[str, Any]],
 
 
 def known_schema(source: Any) -> dict[str, Field] | None:
-    """The schema of a source that knows its own."""
+    """Return the schema of a source that knows its own; None: it does not."""
     return source.schema if isinstance(source, Dataset) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the records of a data set have: named fields, each of one kind.
+"""The schema of a data set: the named fields of its records, each of one kind.
 
 A schema is a dict {name: field}, in the order in which records store them. A field is a Field, or in short
 
@@ -30,18 +30,18 @@ from ..hints import explained, near
 
 __all__ = ["Boxes", "Field", "FieldLike", "Keypoints", "Polygons", "Rle", "Schema", "schema_of"]
 
-# Arrays with a meaning.
+# Kinds of arrays with a meaning.
 MEANINGS = {name: _c.NAMES["field_kind"][name] for name in ("boxes", "keypoints", "polygons", "rle")}
-# Those without a dtype; messages list images first.
+# Kinds without a dtype. Images come first, for messages.
 PLAIN_KINDS = {"image": _c.FIELD_IMAGE, **{name: code for name, code in _c.NAMES["field_kind"].items()
                                            if code not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY, *MEANINGS.values())}}
 LIST_KINDS = {name: code for name, code in PLAIN_KINDS.items() if name.endswith("_list")}
-_CODEC_OF = {"image": "planes", "mask": "zstd"}  # the default; of others none
+_CODEC_OF = {"image": "planes", "mask": "zstd"}  # default codecs; for other kinds "none"
 _WITH_OF = (*MEANINGS, "mask", "mask_list")
 _WORDS = {"form": {name: code for name, code in _c.NAMES["box_format"].items() if code},
           "coordinates": {name: code for name, code in _c.NAMES["coordinates"].items() if code}}
 CODECS = _c.NAMES["codec"]
-# What others call them.
+# Other libraries' names for kinds.
 _OTHERS = {
     **dict.fromkeys(("str", "string", "text", "txt", "json"), "utf8"),
     **dict.fromkeys(("jpg", "jpeg", "png", "img", "pil", "rgb_image"), "image"),
@@ -49,13 +49,13 @@ _OTHERS = {
 }
 _CALLS = {"boxes": "Boxes()", "keypoints": "Keypoints(17)", "polygons": "Polygons()", "rle": "Rle()",
           "mask": "Mask()"}
-_PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # in addition to those of dtypes
-_NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by numpy.dtype's kind
+_PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # Python's types, in addition to those in dtypes
+_NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by the kind of a numpy.dtype
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
 
 
 def name_by_code(names: Mapping[str, int], code: int) -> str:
-    """The name that stands for this number of the C library."""
+    """Return the name for a number of the C library."""
     for name, value in names.items():
         if value == code:
             return name
@@ -63,18 +63,18 @@ def name_by_code(names: Mapping[str, int], code: int) -> str:
 
 
 def _kind_name(kind: Any) -> str:
-    """"image", "bytes", "utf8" or the name of a dtype."""
+    """Return the name of a kind: "image", "bytes", "utf8" or the name of a dtype. Raises SettingsError."""
     try:
         if kind in _PYTHON_TYPES:
             return _PYTHON_TYPES[kind]
-    except TypeError:  # not hashable, so no type
+    except TypeError:  # an unhashable value is no type
         pass
     if getattr(kind, "kind", "") in _NUMPY_TEXTS and hasattr(kind, "itemsize"):
         return _NUMPY_TEXTS[kind.kind]
     name = dtype_name(kind)
     if name in PLAIN_KINDS:
         return name
-    if name in ("bool", "bool_"):  # there is no such dtype
+    if name in ("bool", "bool_"):  # there is no dtype bool
         return "uint8"
     found = parse(kind)
     if found is None:
@@ -88,7 +88,7 @@ def _kind_name(kind: Any) -> str:
 
 
 def _list_kind(item: Any) -> str:
-    """"utf8_list", ... of the kind of its items."""
+    """Return the kind of a list, "utf8_list", ..., by the kind of its items. Raises SettingsError."""
     name = item if isinstance(item, str) and item + "_list" in LIST_KINDS else _kind_name(item)
     if name + "_list" not in LIST_KINDS:
         known = ", ".join(kind.removesuffix("_list") for kind in LIST_KINDS)
@@ -113,21 +113,20 @@ def _dimension(value: Any) -> int | None:
 class Field:
     """One field of a schema.
 
-    kind: "image", "mask", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float. Lists: ["utf8"],
-        ["bytes"], ["image"] and ["mask"], the same as "utf8_list" and so on; or list[str], list[bytes].
-    shape: of an array; None in it: this dimension differs from record to record. Without it a dtype is a
+    kind: "image", "mask", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float. Lists are
+        ["utf8"], ["bytes"], ["image"] and ["mask"], or by name "utf8_list" and so on; or list[str], list[bytes].
+    shape: shape of an array; None in it: this dimension differs from record to record. A dtype without a shape is a
         scalar.
-    codec: how values are stored. "planes" (images, the default for them): re-encodes JPEG coefficients,
-        without loss, in a code that decodes several times faster; pixels and PNGs are kept as they are.
-        "zstd", with a dictionary where values are small. "none".
-    level: of zstd (0: 3); planes: 1 stores the few JPEGs that cannot be given back byte for byte as they
-        came.
-    rows: name of an axis, of lists, and of arrays whose first dimension alone is None. In a record, all fields of
-        one axis have equally many rows: boxes, labels and masks of its objects.
-    splits: name of an axis, of arrays of integers of shape (None,). Their values are lengths, which split the rows
-        of that axis and add up to their number: how many of the points belong to each polygon.
-    of: name of the image field to which masks, boxes, keypoints, polygons and runs belong. None: of the only one.
-    meaning, form, coordinates: of arrays with a meaning; see penstock.Boxes, Keypoints, Polygons and Rle.
+    codec: way in which values are stored. "planes" (only images, their default): JPEG coefficients are encoded again,
+        without loss, in a code that decodes several times faster; pixels and PNGs are kept as they are. "zstd" (default
+        of masks): with a dictionary if values are small. "none": the default of all others.
+    level: of zstd: 0: 3. Of planes: 1: store the few JPEGs that cannot be given back byte for byte as they came.
+    rows: name of an axis, for lists, and for arrays whose only variable dimension is the first. In a record, all fields
+        of one axis have equally many rows: boxes, labels and masks of its objects.
+    splits: name of an axis, for arrays of integers of shape (None,). Their values are lengths that split the rows of
+        that axis, and add up to their number: how many of the points belong to each polygon.
+    of: name of the image field to which masks, boxes, keypoints, polygons and runs belong; None: the only image field.
+    meaning, form, coordinates: for arrays with a meaning; see penstock.Boxes, Keypoints, Polygons and Rle.
 
     Raises SettingsError.
     """
@@ -146,7 +145,7 @@ class Field:
         item = self.kind if isinstance(self.kind, list) and len(self.kind) == 1 else \
             get_args(self.kind) if get_origin(self.kind) is list else ()
         kind = _list_kind(item[0]) if item else _kind_name(self.kind)
-        put = object.__setattr__  # frozen for all but this
+        put = object.__setattr__  # the object is frozen for all other code
         put(self, "kind", kind)
         if self.shape is not None:
             put(self, "shape", self._checked_shape())
@@ -199,22 +198,22 @@ class Field:
 
     @property
     def is_scalar(self) -> bool:
-        """One number."""
+        """Whether a value is one number."""
         return self.kind in DTYPES and self.shape is None
 
     @property
     def is_array(self) -> bool:
-        """Numbers in a shape."""
+        """Whether a value is an array of numbers."""
         return self.shape is not None
 
     @property
     def is_list(self) -> bool:
-        """Texts, bytes, images or masks, any number of them in a record."""
+        """Whether a value is a list of any number of texts, bytes, images or masks."""
         return self.kind in LIST_KINDS
 
     @property
     def needs_image(self) -> bool:
-        """Does it belong to an image field?"""
+        """Whether the field belongs to an image field."""
         return (self.meaning or self.kind) in _WITH_OF
 
     def __repr__(self) -> str:
@@ -229,7 +228,7 @@ class Field:
         return f"Field({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Field:
-        """The struct of the C library."""
+        """Return the field as a struct for the C library."""
         made = _c.Field(name=text("fields", name), codec=CODECS[str(self.codec)], codec_level=self.level)
         made.rows, made.splits, made.of = (text(f"fields.{name}", value or "") for value in (self.rows, self.splits, self.of))
         made.box_format = _WORDS["form"].get(str(self.form), 0)
@@ -247,7 +246,7 @@ class Field:
 
     @staticmethod
     def of_c(given: _c.Field) -> Field:
-        """The field that a struct of the C library describes."""
+        """Return the field that a struct of the C library describes."""
         codec = name_by_code(CODECS, given.codec)
         names: Any = {name: getattr(given, name).decode() or None for name in ("rows", "splits", "of")}
         if given.kind in PLAIN_KINDS.values():
@@ -268,12 +267,12 @@ _ATTRIBUTES = ("rows", "splits", "of", "meaning", "form", "coordinates")
 @explained("penstock.Boxes", {"format": "it is form"})
 def Boxes(dtype: Any = "float32", *, form: str = "xyxy", coordinates: str = "pixels", of: str | None = None,
           rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
-    """A field of boxes in an image: arrays [n, 4].
+    """Return a field of boxes in an image: arrays [n, 4].
 
     form: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height) or "cxcywh" (centre, width, height).
-    coordinates: "pixels", or "unit": fractions of the image's width and height. (0, 0) is the outer corner of the
-        top left pixel, before any EXIF orientation; pixel centres lie at .5.
-    of, rows, codec, level: see penstock.Field.
+    coordinates: "pixels", or "unit": fractions of the image's width and height. (0, 0) is the outer corner of the top
+        left pixel, before any EXIF orientation; pixel centres lie at .5.
+    dtype, of, rows, codec, level: see penstock.Field.
     """
     return Field(dtype, (None, 4), codec, level, rows=rows, of=of, meaning="boxes", form=form, coordinates=coordinates)
 
@@ -282,10 +281,12 @@ def Boxes(dtype: Any = "float32", *, form: str = "xyxy", coordinates: str = "pix
                                   "num_keypoints": "it is n"})
 def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordinates: str = "pixels",
               of: str | None = None, rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
-    """A field of n keypoints of each object: arrays [objects, n, 3] of x, y and visibility (0 absent, 1 hidden,
-    2 visible), as COCO has them; visibility=False: [objects, n, 2].
+    """Return a field of n keypoints of each object: arrays [objects, n, 3] of x, y and visibility (0 absent, 1 hidden,
+    2 visible), as in COCO.
 
-    coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
+    visibility: False: arrays [objects, n, 2] of x and y.
+    coordinates: as in penstock.Boxes.
+    dtype, of, rows, codec, level: see penstock.Field.
     """
     if not is_whole(n) or operator.index(n) < 1:
         raise SettingsError(f"Keypoints.n: value is {n!r}; must be the number of points of each object, at least 1")
@@ -295,18 +296,20 @@ def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordi
 
 def Polygons(dtype: Any = "float32", *, coordinates: str = "pixels", of: str | None = None, rows: str | None = None,
              codec: str | None = None, level: int = 0) -> Field:
-    """A field of polygons: arrays [points, 2] of x and y, polygon after polygon. A field with splits says how many
-    points each has: {"points": Polygons(rows="points"), "n_points": Field("uint32", (None,), splits="points")}.
+    """Return a field of polygons: arrays [points, 2] of x and y, polygon after polygon. A field with `splits` says how
+    many points each polygon has: {"points": Polygons(rows="points"), "n_points": Field("uint32", (None,),
+    splits="points")}.
 
-    coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
+    coordinates: as in penstock.Boxes.
+    dtype, of, rows, codec, level: see penstock.Field.
     """
     return Field(dtype, (None, 2), codec, level, rows=rows, of=of, meaning="polygons", coordinates=coordinates)
 
 
 def Rle(*, of: str | None = None, rows: str | None = None, codec: str | None = "zstd", level: int = 0) -> Field:
-    """A field of masks as runs, COCO's uncompressed counts: arrays [runs] of uint32. Runs are of 0 and of 1 in turn,
-    0 first, down the columns of the image, and add up to its pixels. A field with splits says how many runs each mask
-    has; without it they are one mask.
+    """Return a field of masks as runs, COCO's uncompressed counts: arrays [runs] of uint32. Runs are of 0 and of 1 in
+    turn, 0 first, down the columns of the image, and add up to its pixels. A field with `splits` says how many runs
+    each mask has; without one the runs are one mask.
 
     of, rows, codec, level: see penstock.Field.
     """
@@ -314,9 +317,9 @@ def Rle(*, of: str | None = None, rows: str | None = None, codec: str | None = "
 
 
 def Mask(*, of: str | None = None, codec: str | None = "zstd", level: int = 0) -> Field:
-    """A field of masks: a class number for each pixel of the image, in the image's size. A mask is a PNG file (gray or
-    with a palette, whose numbers it keeps), a PIL image of mode P, L, 1 or I;16, or an array of uint8, uint16 or bool
-    of height x width.
+    """Return a field of masks: a class number for each pixel of the image, in the image's size. A mask is a PNG file
+    (gray or with a palette, whose numbers it keeps), a PIL image of mode P, L, 1 or I;16, or an array of uint8, uint16
+    or bool of height x width.
 
     of, codec, level: see penstock.Field.
     """
@@ -340,8 +343,8 @@ def _field_of(value: FieldLike) -> Field:
 
 
 def of_some(schema: Mapping[str, Field]) -> dict[str, Field]:
-    """Some fields of a schema as a schema: what belongs to an image that is not among them becomes a plain array or
-    images, and lengths split no axis that is not among them."""
+    """Return some fields of a schema as a schema of their own. A field that belongs to a missing image becomes a plain
+    array, or images; lengths that split a missing axis split none."""
     axes = {field.rows for field in schema.values()}
     made = {}
     for name, field in schema.items():
@@ -353,7 +356,7 @@ def of_some(schema: Mapping[str, Field]) -> dict[str, Field]:
 
 
 def schema_of(given: Any) -> dict[str, Field]:
-    """Check a schema and write it out: {name: Field}. Raises SettingsError, which names the field."""
+    """Check a schema, and return it as {name: Field}. Raises SettingsError, which names the field."""
     if not isinstance(given, Mapping):
         raise SettingsError(f"schema: value is of type {type(given).__name__}; must be a dict, such as "
                             "{'image': 'image', 'cls': 'int64'}")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Python value to the bytes that a field stores. A value that its field cannot hold is a
-FieldError."""
+"""Encode Python values as the bytes that fields store. A value that its field cannot hold raises FieldError."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,10 +21,9 @@ __all__ = ["FieldError"]
 
 
 class FieldError(errors.PenstockError, TypeError, ValueError):
-    """A value that its field cannot hold, by its type, its range or its shape. Nothing of its record was
-    written.
+    """The field cannot hold a value, because of its type, range or shape. Nothing of the record was written.
 
-    field: the name of the field.
+    field: name of the field.
     """
 
     def __init__(self, field: str, what: str) -> None:
@@ -52,50 +50,50 @@ class Pixels:
     bit_depth: int
 
 
-# bytes, or a C-contiguous NumPy array whose memory is what is stored.
+# Bytes, or a C-contiguous NumPy array with the bytes to store.
 Encoded = Union[bytes, Any]
 Encoder = Callable[[Any], Any]
 
 
 def is_image_file(data: Any) -> bool:
-    """Do these bytes begin as a JPEG or PNG file does?"""
+    """Return whether the bytes begin as a JPEG or PNG file does."""
     return bytes(data[:3]) == b"\xff\xd8\xff" or bytes(data[:8]) == b"\x89PNG\r\n\x1a\n"
 
 
 def is_pil_image(value: Any) -> bool:
-    """Is it Pillow's?"""
+    """Return whether the value is an image of Pillow's."""
     return is_a(value, "PIL.Image", "Image")
 
 
 def is_tensor(value: Any) -> bool:
-    """Is it torch's?"""
+    """Return whether the value is a tensor of torch's."""
     return is_a(value, "torch", "Tensor")
 
 
 def is_array(value: Any) -> bool:
-    """Is it an array or tensor (of any dimensions) of NumPy, torch, JAX, CuPy ...?"""
+    """Return whether the value is an array or tensor of NumPy, torch, JAX, CuPy ..., of any number of dimensions."""
     return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
 def is_null(value: Any) -> bool:
-    """Is it None, NaN, pandas' NA or NaT, or what an array of NumPy masks, one number or none?"""
+    """Return whether the value is a null: None, NaN, pandas' NA or NaT, or a masked NumPy array without dimensions."""
     if isinstance(value, float):
         return value != value
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas does not name their module for good
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # by name: their module is private to pandas
         return True
     ma = sys.modules.get("numpy.ma")
     return ma is not None and isinstance(value, ma.MaskedArray) and value.shape == () and bool(ma.is_masked(value))
 
 
 def null_advice(name: str, fill: str | None) -> str:
-    """What to do about a null. fill: what may replace it, as code; None: nothing is known."""
+    """Return what to do about a null. fill: a value that may replace it, as code; None: not known."""
     ways = [f"frame.fillna({{{name!r}: {fill}}})"] if fill else []
     ways += [f"frame.dropna(subset=[{name!r}])", f"frame.drop(columns={name!r})"]
     return f" (of a table, pack {', '.join(ways[:-1])} or {ways[-1]})"
 
 
 def _what(value: Any) -> str:
-    """How a message begins that refuses it."""
+    """Return the beginning of a message that refuses the value."""
     if is_null(value):
         return f"value is a null ({value})"
     what = f"value is of type {type(value).__name__}"
@@ -105,15 +103,14 @@ def _what(value: Any) -> str:
 
 
 def plain_text(value: Any) -> Any:
-    """The bytes or the str that an array without dimensions holds; other values as they are."""
+    """Return the bytes or the str in an array without dimensions. Other values are returned as they are."""
     if getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U") and value.shape == ():
         return value.item()
     return value
 
 
 def as_numpy(value: Any) -> Any:
-    """A NumPy array of what the value holds. torch's bfloat16, which NumPy lacks, becomes float32,
-    exactly."""
+    """Return the value as a NumPy array. torch's bfloat16, which NumPy lacks, becomes float32, exactly."""
     import numpy
     if is_tensor(value):
         value = value.detach().cpu()
@@ -128,7 +125,7 @@ def as_numpy(value: Any) -> Any:
 
 
 def _bfloat16(value: float) -> bytes:
-    """Round to the nearest, ties to even, as hardware does."""
+    """Return a float as bfloat16: rounded to the nearest, ties to even, as hardware does."""
     bits = int.from_bytes(struct.pack("<f", value), "little")
     if value != value:
         return b"\xc0\x7f"
@@ -138,7 +135,7 @@ def _bfloat16(value: float) -> bytes:
 
 
 def _number(value: Any) -> Any:
-    """What a 0-dimensional array or tensor holds; other values as they are."""
+    """Return the number in a 0-dimensional array or tensor. Other values are returned as they are."""
     if isinstance(value, (int, float)):
         return value
     if is_array(value) and hasattr(value, "item") and tuple(getattr(value, "shape", (0,))) == ():
@@ -147,12 +144,12 @@ def _number(value: Any) -> Any:
 
 
 def _has_shape(value: Any) -> bool:
-    """Is it an array or tensor of one dimension or more?"""
+    """Return whether the value is an array or tensor of at least one dimension."""
     return tuple(getattr(value, "shape", ())) != ()
 
 
 def _refused(name: str, field: Field, value: Any) -> FieldError:
-    """Of a field of single numbers, a value that is none."""
+    """Return the error for a value of a field of single numbers that is no number."""
     advice = null_advice(name, "0") if is_null(value) else ""
     if _has_shape(value):
         advice = " (give x.item() or x[0], or declare an array field, " \
@@ -162,7 +159,8 @@ def _refused(name: str, field: Field, value: Any) -> FieldError:
 
 
 def _single(name: str, field: Field, value: Any) -> Any:
-    """What may be a number: neither text, nor an array of one element, which passes for one elsewhere."""
+    """Return a value that may be a number. Raises FieldError for text, and for an array of one element, which other
+    libraries accept as a number."""
     if isinstance(value, (int, float)):
         return value
     number = _number(value)
@@ -172,7 +170,8 @@ def _single(name: str, field: Field, value: Any) -> Any:
 
 
 def _is_exact(number: int, precision: int) -> bool:
-    """Does a float whose significand has `precision` bits, and whose range it is in, hold this number?"""
+    """Return whether a float type whose significand has `precision` bits holds this number exactly. The number is in
+    its range."""
     return abs(number) <= 1 << precision or (abs(number) // (number & -number)).bit_length() <= precision
 
 
@@ -191,7 +190,7 @@ def _fits(kind: str, number: int) -> bool:
 
 
 def _limits(kind: str) -> tuple[int, int]:
-    """The least and the largest number of an integer type."""
+    """Return the least and the largest number of an integer type."""
     dtype = DTYPES[kind]
     signed = dtype.format.islower()
     return -(1 << 8 * dtype.size - 1) if signed else 0, (1 << 8 * dtype.size - signed) - 1
@@ -239,7 +238,7 @@ def _float_encoder(name: str, field: Field) -> Encoder:
 
 
 def _as_bytes(value: Any) -> bytes | None:
-    """The bytes of what has bytes; None: it has none. Arrays of numbers are not taken for bytes."""
+    """Return the bytes of a bytes-like value; None: it is none. An array of numbers is none, either."""
     value = plain_text(value)
     if isinstance(value, bytes):
         return bytes(value)
@@ -280,15 +279,16 @@ def _text_encoder(name: str, field: Field) -> Encoder:
 # ---- images ----------------------------------------------------------------------------------------
 
 
-# Pillow's modes of bytes, and the modes that hold their pixels without loss or, as for PNG files, in RGB. An
-# alpha is kept, with the colours below it as they are.
+# Modes of Pillow's images with bytes, and the modes that hold their pixels without loss or, as for PNG files, in RGB.
+# Alpha is kept, and so are the colours of transparent pixels.
 _PIL_MODES = {"L": "L", "RGB": "RGB", "RGBA": "RGBA", "1": "L", "LA": "RGBA", "PA": "RGBA",
               **dict.fromkeys(("P", "RGBX", "CMYK", "YCbCr", "HSV"), "RGB")}
 
 
 def _with_transparency(image: Any) -> Any:
-    """A PIL image of a mode without alpha, whose file or palette has some, as RGBA; any other as it is. Pillow leaves the
-    transparent colour in `info` of what convert("RGB") and resize() make, which have no `format`: there it means nothing."""
+    """Return a PIL image without an alpha channel, but with transparent colours in its file or palette, as RGBA; any
+    other image as it is. Pillow keeps the transparent colour in `info` of the results of convert("RGB") and resize(),
+    which have no `format`: there it means nothing."""
     palette = image.palette.mode if image.mode == "P" and image.palette else ""
     is_opened = image.mode in ("1", "L", "RGB") and image.format is not None
     has_colour = image.info.get("transparency") is not None and (is_opened or image.mode == "P")
@@ -328,7 +328,7 @@ def _array_pixels(name: str, value: Any) -> Pixels:
 
 
 def _of_path(value: Any) -> str:
-    """Return what to do with the path of a file."""
+    """Return the advice on a value that is the path of a file."""
     if isinstance(value, os.PathLike):
         return " (give path.read_bytes())"
     return " (of the path of a file: pathlib.Path(path).read_bytes())" if isinstance(value, str) else ""
@@ -350,14 +350,14 @@ def _image_encoder(name: str, field: Field) -> Encoder:
 
 
 def has_palette(value: Any, encoded: Any) -> bool:
-    """Is it an image of numbers of a palette's colours: a PIL image of mode P, or such a PNG file?"""
+    """Return whether the value is an image with a palette: a PIL image of mode P, or such a PNG file."""
     if is_pil_image(value):
         return value.mode in ("P", "PA")
     return isinstance(encoded, bytes) and bool(_c.lib.pstk_image_is_palette(encoded, len(encoded)))
 
 
 def _mask_encoder(name: str, field: Field) -> Encoder:
-    """Of a mask: numbers of classes, never colours."""
+    """Return the encoder of a mask: it takes numbers of classes, never colours."""
     def encode(value: Any) -> Encoded | Pixels:
         data = _as_bytes(value)
         if data is not None:
@@ -405,7 +405,7 @@ def _list_encoder(name: str, field: Field) -> Encoder:
     return encode
 
 
-_LISTED = ("U", "S", "O")  # numpy.dtype's kinds of arrays of texts, bytes and objects
+_LISTED = ("U", "S", "O")  # kinds of numpy.dtype: arrays of texts, bytes and objects
 
 
 # ---- arrays ----------------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def _cast_integers(name: str, field: Field, array: Any, dtype: Any) -> Any:
 
 
 def _check_integers(name: str, field: Field, array: Any) -> None:
-    """Check that the field's type, a float, holds these integers as they are."""
+    """Raise FieldError unless the field's float type holds these integers exactly."""
     import numpy
     precision = DTYPES[field.kind].precision
     if not array.size or array.dtype.itemsize * 8 <= precision:
@@ -432,14 +432,14 @@ def _check_integers(name: str, field: Field, array: Any) -> None:
     if -most <= int(array.min()) and int(array.max()) <= most:
         return
     sizes = (numpy.abs(array.astype("i8")) if array.dtype.kind == "i" else array).astype("u8")
-    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zeros at the end
+    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zero bits at the end
     wrong = (odd >> numpy.uint64(precision)).astype(bool)
     if wrong.any():
         raise _inexact(name, field, int(array[wrong][0]))
 
 
 def _check_listed(name: str, field: Field, values: Any) -> None:
-    """Check the integers of a list that has floats too: NumPy makes floats of all."""
+    """Raise FieldError unless the integers of a list with floats stay exact: NumPy makes floats of all."""
     for value in values:
         if value.__class__ is float:
             continue
@@ -456,7 +456,7 @@ def _check_listed(name: str, field: Field, values: Any) -> None:
 
 
 def _check_whole_numbers(name: str, field: Field, value: Any, array: Any) -> None:
-    """Check that the field holds the integers of a value, of which NumPy made the array, as they are."""
+    """Raise FieldError unless the field holds exactly the integers of a value, of which NumPy made the array."""
     if array.dtype.kind in "iu":
         _check_integers(name, field, array)
     elif isinstance(value, (list, tuple)):
@@ -471,14 +471,14 @@ def _cast_floats(name: str, field: Field, array: Any, dtype: Any) -> Any:
     import numpy
     with numpy.errstate(over="ignore"):
         made = array.astype(dtype)
-    # A number too large for the type would silently become infinite.
+    # A number too large for the type would become infinite in silence.
     if not numpy.array_equal(numpy.isinf(made), numpy.isinf(array)):
         raise _out_of_range(name, field)
     return made
 
 
 def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
-    """The upper halves, rounded to the nearest, ties to even, as uint16."""
+    """Return the upper halves of float32, rounded to the nearest, ties to even, as uint16."""
     import numpy
     bits = numpy.ascontiguousarray(_cast_floats(name, field, array, numpy.dtype("<f4"))).view(numpy.uint32)
     if ((bits & 0x7fffffff >= 0x7f7f8000) & (bits & 0x7fffffff < 0x7f800000)).any():
@@ -488,12 +488,13 @@ def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
 
 
 def _cast(name: str, field: Field, array: Any) -> Any:
-    """The array in the field's dtype. Integers stay what they are, also as floats; floats may be rounded."""
+    """Return the array in the field's dtype. Integers stay exact, also as floats; floats may be rounded. Raises
+    FieldError."""
     import numpy
     kind = array.dtype.kind
     if field.kind == "bfloat16" and array.dtype.name == "bfloat16":
         return array.view("<u2")
-    if array.dtype.name == "bfloat16":  # of ml_dtypes: no NumPy kind
+    if array.dtype.name == "bfloat16":  # of ml_dtypes, which is no kind of NumPy's
         array, kind = array.astype("<f4"), "f"
     if field.kind == "bfloat16" and kind in "fiub":
         return _to_bfloat16(name, field, array)
@@ -508,7 +509,7 @@ def _cast(name: str, field: Field, array: Any) -> Any:
 
 
 def _rows_hint(field: Field, shape: tuple[int, ...]) -> str:
-    """How a value becomes one row for each box, person, corner or run, which is what its field holds."""
+    """Return how to make one row of each box, person, corner or run, as the field needs."""
     row = tuple(n or 0 for n in (field.shape or ())[1:])
     if not shape:
         return "give a list or an array of numbers" + \
@@ -534,8 +535,8 @@ def _check_shape(name: str, field: Field, shape: tuple[int, ...]) -> None:
 
 def _array_encoder(name: str, field: Field) -> Encoder:
     shape = field.shape or ()
-    is_shaped = sum(n is None for n in shape) > 1  # then the shape stands before the elements
-    as_it_is: list[Any] = []  # [numpy.ndarray, dtype]: arrays that need no work, once NumPy is there
+    is_shaped = sum(n is None for n in shape) > 1  # the shape is then stored before the elements
+    as_it_is: list[Any] = []  # once NumPy is loaded [numpy.ndarray, dtype], for arrays that are stored as they are
 
     def encode(value: Any) -> Encoded:
         if as_it_is and value.__class__ is as_it_is[0] and value.shape == shape \
@@ -569,7 +570,8 @@ def _array_encoder(name: str, field: Field) -> Encoder:
 
 
 def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
-    """Without NumPy: flat lists of numbers, and what shows its memory in the field's own type."""
+    """Return the bytes of an array without NumPy: flat lists of numbers, and objects that show their memory in the
+    field's own type. Raises FieldError."""
     dtype = DTYPES[field.kind]
     if isinstance(value, (list, tuple)) and dtype.format:
         _check_shape(name, field, (len(value),))
@@ -594,7 +596,7 @@ def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
 
 
 def encoder(name: str, field: Field) -> Encoder:
-    """The function that makes of a value what the field stores: bytes, a NumPy array, or Pixels."""
+    """Return the function that encodes a value of a field: it returns bytes, a NumPy array, or Pixels."""
     if field.is_array:
         return _array_encoder(name, field)
     if field.is_scalar:

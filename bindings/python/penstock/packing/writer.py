@@ -34,13 +34,13 @@ __all__ = ["Field", "FieldError", "Writer", "merge"]
 
 
 class _Value(ctypes.Structure):
-    """struct pstk_value, whose data takes bytes as they are, or an address."""
+    """struct pstk_value. Its data takes Python's bytes, or an address."""
     _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64), ("damaged", ctypes.c_uint32),
                 ("reserved", ctypes.c_uint32)]
 
 
 def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
-    """A whole number within bounds. Raises SettingsError, which names the setting."""
+    """Return a whole number within bounds. Raises SettingsError, which names the setting."""
     found = operator.index(value) if is_whole(value) else low - 1
     if not low <= found <= high:
         raise SettingsError(f"{name}: value is {value!r}; must be a whole number from {low} to {high}")
@@ -48,7 +48,7 @@ def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
 
 
 def accepts_damaged(value: Any) -> bool:
-    """What the setting `damaged` says. Raises SettingsError."""
+    """Return whether the setting `damaged` is "accept". Raises SettingsError."""
     if not isinstance(value, str) or value not in ("refuse", "accept"):
         raise SettingsError(f"damaged: value is {value!r}; must be 'refuse' or 'accept'")
     return bool(value == "accept")
@@ -56,7 +56,7 @@ def accepts_damaged(value: Any) -> bool:
 
 
 def _abandon_at_end(writer: Writer) -> None:
-    """What an open writer wrote goes while the interpreter can still remove it."""
+    """Abort an open writer at exit, while the interpreter can still remove its files."""
     if writer._handle and writer._owner == os.getpid():
         writer._abandon()
 
@@ -66,37 +66,40 @@ _open_writers: ClosedAtEnd[Writer] = ClosedAtEnd(_abandon_at_end)
 
 @explains({})
 class Writer(Hints, Sealed):
-    """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays. Without `with`, commit()
-    makes it: of a writer that is forgotten nothing stays, and one line on stderr has its path and its number of records.
-    A signal kills without a word: so ends a worker of multiprocessing.Pool at the end of its `with`, which terminates it.
+    """A writer of a data set. At the end of `with` it commits the data set; after an exception it aborts, and nothing
+    stays.
 
         with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
             w.add(image=jpeg, cls=3)
 
-    path: the directory to make. What is written has temporary names until commit; only then does the data set
-        exist. Files that a killed writer left there are removed.
-    schema: {name: field}, in the order of storage; see penstock.Field.
-    overwrite: replace a data set that stands there, at the moment of commit.
-    shard_size: bytes; a shard file is closed before it passes this. 0: 256 MiB.
-    note: text kept for people, which `penstock info` shows.
-    names: class names, kept in the data set.
-    n_threads: that compress; the bytes written do not depend on it. 0: one.
-    dictionary_size: bytes of the zstd dictionary trained on the first records; 0: 110 KiB, 1: none.
-    check_images: decode every image file in full, those of lists, too, so that damage is found now
-        (CorruptRecordError), not in training. Without it only headers are looked at, and damaged files are packed.
-    damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
-        refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
-        image file is decoded in full, whatever check_images says; of PNGs whose fault comes after their rows a new
-        file with these rows is stored, which n_remade_images counts. In lists of images all these are refused.
-    columns: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
-    part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
-        nobody knows how many there will be, part is a penstock.Task. A part may be empty. With n_parts > 1,
-        pack_id may say of which pack: merging refuses parts that differ in it.
-    pack_id: this writer only commits parts, and takes none of another pack.
+    Without `with`, call commit(). If a writer is forgotten, nothing of it stays, and one line on stderr has its path
+    and its number of records. A process that a signal kills prints no line: multiprocessing.Pool kills its workers in
+    this way at the end of its `with`.
 
-    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
-    may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
-    abort; add and commit raise SettingsError there while the writer is at one of them.
+    path: directory to make. Files have temporary names until commit; only then does the data set exist. Files that a
+        killed writer left there are removed.
+    schema: {name: field}, in the order of storage; see penstock.Field.
+    overwrite: replace an existing data set there, at commit.
+    shard_size: bytes of a shard file, which is closed before it gets larger; 0: 256 MiB.
+    note: text for people, which `penstock info` shows.
+    names: class names, kept in the data set.
+    n_threads: number of threads that compress; the files do not depend on it. 0: one.
+    dictionary_size: bytes of the zstd dictionary, which is trained on the first records; 0: 110 KiB; 1: no dictionary.
+    check_images: True: decode every image file in full, also those of lists, so that damage is found now
+        (CorruptRecordError), not in training. False: read only headers; damaged files are packed.
+    damaged: treatment of JPEGs that Pillow loads only by guessing missing data. "refuse": check_images refuses them.
+        "accept": they are kept as they came and marked, and loaders show them as Pillow does; every image file is
+        decoded in full, whatever check_images is. If the fault of a PNG comes after its rows, a new file with these
+        rows is stored, which n_remade_images counts. In lists of images all these files are refused.
+    columns: True: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
+    part, n_parts: the writer makes part number `part` of n_parts, in a directory of its own, for penstock.merge. If the
+        number of parts is not known, `part` is a penstock.Task. A part may be empty.
+    pack_id: with n_parts > 1: id of the pack; merging refuses parts with another id. Otherwise: the writer only commits
+        parts, and takes none of another pack.
+
+    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread may add,
+    one at a time; a child made by fork may not use the writer. A signal handler may read n_samples and abort; there add
+    and commit raise SettingsError while the writer is in one of them.
     """
 
     _hints = WRITER_ATTRIBUTES
@@ -108,12 +111,12 @@ class Writer(Hints, Sealed):
                  n_threads: int = 0, dictionary_size: int = 0, part: int | Task = 0,
                  n_parts: int = 1, check_images: bool = False, pack_id: str | None = None,
                  damaged: str = "refuse", columns: bool = True) -> None:
-        # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
-        # an exception of a signal's handler may come between any two steps here.
+        # The library sets it to NULL at the end of commit and abort. It alone says whether the writer is open, since an
+        # exception of a signal handler may come between any two steps here.
         self._handle = ctypes.c_void_p()
         self._owner = os.getpid()
-        self._lock = threading.RLock()  # a signal's handler may come while its own thread holds it
-        self._commit_error: _c.Error | None = None  # of the commit that was begun; code 0: none
+        self._lock = threading.RLock()  # reentrant: a signal handler may run in the thread that holds it
+        self._commit_error: _c.Error | None = None  # error of the commit that was begun, code 0: none; None: not begun
         self._fix(path=paths.local(path), schema=schema_of(schema))
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
@@ -121,7 +124,7 @@ class Writer(Hints, Sealed):
         self._odd_boxes = OddBoxes(self.schema)
         accept = accepts_damaged(damaged)
         check_images = switch("check_images", check_images)
-        self._check_images = check_images and not accept  # else the library checks them
+        self._check_images = check_images and not accept  # with "accept" the library checks them
         self._check_items = check_images or accept  # the library does not check those of lists
         self._error = errors.new()
         self._values = (_Value * len(self.schema))()
@@ -165,22 +168,22 @@ class Writer(Hints, Sealed):
     def add(self, record: Mapping[str, Any] | None = None, /, **values: Any) -> None:
         """Append one record: a dict, or its values by name.
 
-        image: the bytes of a JPEG or PNG file, kept as they are; or a PIL image, or a uint8 or uint16 array or
-            tensor of height x width (gray) or height x width x 1, 3 or 4 (gray, RGB, RGBA; torch: also with
-            the channels first): stored as those pixels. A loader's images are of 8 bits: they have the high
-            bytes of uint16, but of gray uint16 they are refused. Of PIL images palettes, CMYK, YCbCr and HSV
-            become RGB. Alpha is kept, also that of the transparent colour of a file (PNG's tRNS, GIF) until it is
-            converted; a loader's RGB images leave alpha out: paste the image on a background first where one is
-            meant. Modes of more than 8 bits ("I", "I;16", "F") are refused.
+        image: the bytes of a JPEG or PNG file, which are kept. Or a PIL image, or a uint8 or uint16 array or tensor of
+            height x width (gray) or height x width x 1, 3 or 4 (gray, RGB, RGBA; torch: also with the channels first),
+            which are stored as pixels. Images of a loader have 8 bits: it takes the high bytes of uint16, but refuses
+            gray uint16. PIL images with a palette, CMYK, YCbCr and HSV become RGB. Alpha is kept, also that of a file's
+            transparent colour (PNG's tRNS, GIF) until the image is converted. A loader's RGB images leave alpha out: if
+            there should be a background, paste the image on it first. Modes of more than 8 bits ("I", "I;16", "F") are
+            refused.
         bytes, utf8: bytes-like; str.
-        scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
-            type only where no integer changes and no float becomes an integer or infinite; floats are
-            rounded to the field's type.
-        lists: lists or tuples of such values; of masks the bytes of PNG files of one channel, PIL images of mode P, L
-            or 1, arrays of uint8, uint16 or bool of height x width.
+        scalars: numbers of Python, NumPy or torch.
+        arrays: NumPy, torch (any device), JAX, lists. Another type is taken only if no integer changes, and no float
+            becomes an integer or infinite; floats are rounded to the field's type.
+        lists: lists or tuples of such values. Items of lists of masks are the bytes of PNG files of one channel, PIL
+            images of mode P, L or 1, or arrays of uint8, uint16 or bool of height x width.
 
-        Raises FieldError (type, range, shape, rows that differ from those of other fields) and CorruptRecordError (no image), which name the field; then
-        the record is not written, and others may follow.
+        Raises FieldError (type, range, shape, or rows that differ from those of other fields) and CorruptRecordError
+        (no image), which name the field. Then the record is not written, and others may follow.
         """
         given = {**record, **values} if record is not None else values
         encoded, pixels = self._encode(given)
@@ -205,12 +208,12 @@ class Writer(Hints, Sealed):
         if result < 0:
             self._error = errors.new()
             made = errors.of(error, result)
-            # Values that their fields hold, but that do not belong together: rows and lengths.
+            # EINVAL: each field holds its value, but rows or lengths of two fields do not match.
             match = re.search(r"record \d+, field ([\w.-]+): (.*)", str(made)) if result == _c.EINVAL else None
             raise FieldError(match[1], match[2]) if match else made
 
     def _encode(self, given: Mapping[str, Any]) -> tuple[list[Any], list[_c.Pixels]]:
-        """What each field stores, in schema order, and the descriptions of those that are pixels."""
+        """Return the stored value of each field, in the order of the schema, and the descriptions of pixels."""
         if len(given) != len(self._encoders) or any(name not in given for name in self._encoders):
             self._refuse_names(given)
         encoded: list[Any] = []
@@ -241,18 +244,18 @@ class Writer(Hints, Sealed):
 
     @property
     def n_palette_images(self) -> int:
-        """Images added that have a palette, as masks often do."""
+        """Number of added images that have a palette, as masks often do."""
         return self._n_palette_images
 
     @property
     def n_remade_images(self) -> int:
-        """PNG files added that were damaged after their rows, and are stored as whole files with these rows."""
+        """Number of added PNG files that were damaged after their rows, and are stored as new files with these rows."""
         with self._own("n_remade_images"):
             return int(_c.lib.pstk_writer_n_remade(self._checked("n_remade_images")))
 
     @property
     def n_samples(self) -> int:
-        """Records added."""
+        """Number of added records."""
         with self._own("n_samples"):
             return int(_c.lib.pstk_writer_n_samples(self._checked("n_samples")))
 
@@ -267,14 +270,14 @@ class Writer(Hints, Sealed):
         return "closed after a commit that failed" if self._commit_error.code else "committed"
 
     def _own(self, what: str) -> Any:
-        """The lock. In a child made by fork its holder may not be there, so nobody waits for it."""
+        """Return the lock. In a child made by fork it raises ForkedError, because nobody there would release it."""
         if os.getpid() != self._owner:
             raise errors.ForkedError(f"{what}: this writer of {self.path} was opened before fork; open one "
                                      "in the child, as a part of its own (part, n_parts), and merge")
         return self._lock
 
     def _turn(self, what: str) -> Any:
-        """The lock, for what nothing may come in between."""
+        """Return the lock. Raises SettingsError if this thread holds it, as in a signal handler."""
         lock = self._own(what)
         if lock._is_owned():
             raise SettingsError(f"{what}: a signal handler may neither add nor commit while the writer works: "
@@ -287,19 +290,20 @@ class Writer(Hints, Sealed):
         return self._handle
 
     def commit(self) -> None:
-        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not,
-        unless the text says that it is whole: what failed came after, a last sync or the removal of what was
-        replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
+        """Write the rest and commit: when this returns, the data set exists.
+
+        Raises PenstockError. Then the data set does not exist, unless the message says that it is whole: the error came
+        after the commit, at a last sync or the removal of a replaced data set. After KeyboardInterrupt the data set
+        exists if the writer's repr says "committed".
         """
         self._commit("commit", _c.lib.pstk_writer_commit)
         self._odd_boxes.warn(str(self.path))
 
     def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
-        """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
-        none: so a program that packs in parts holds the data set's place until the whole is in it. The parts
-        have this writer's schema and class names; the note is this writer's, or else that of part 0. Raises
-        SettingsError, PenstockError, as commit does.
-        """
+        """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be none. So a
+        program that packs in parts holds the path of the data set until it is complete. The parts have this writer's
+        schema and class names; the note is this writer's, or else that of part 0. Raises SettingsError and
+        PenstockError, as commit does."""
         names = [os.fsencode(paths.local(part)) for part in parts]
         self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
                      (ctypes.c_char_p * len(names))(*names), len(names))
@@ -312,7 +316,7 @@ class Writer(Hints, Sealed):
             errors.check(function(ctypes.byref(handle), *arguments, ctypes.byref(error)), error)
 
     def abort(self) -> None:
-        """Remove what was written. Does nothing after commit, or in a child made by fork."""
+        """Remove the files that were written. After commit, or in a child made by fork, it does nothing."""
         if os.getpid() != self._owner:
             return
         with self._lock:
@@ -328,25 +332,25 @@ class Writer(Hints, Sealed):
         if kind is None:
             if self._handle:
                 self.commit()
-        elif issubclass(kind, (Exception, KeyboardInterrupt)):  # which Python reports
+        elif issubclass(kind, (Exception, KeyboardInterrupt)):  # Python reports these
             self.abort()
-        else:  # SystemExit, GeneratorExit
+        else:  # SystemExit, GeneratorExit: Python does not
             self._abandon(f"{kind.__name__} left `with` of the writer of {{}}", "leave `with` first")
 
     def __del__(self, _getpid: Any = os.getpid) -> None:
-        # The default, as globals may be gone when the interpreter ends; _abandon_at_end was there before.
+        # It is a default argument, as globals may be gone when the interpreter ends; _abandon_at_end ran before.
         if getattr(self, "_handle", None) and _getpid() == self._owner:
             self._abandon()
 
     def _abandon(self, why: str = "the writer of {} was neither committed nor used with `with`",
                  advice: str = "call commit(), or write `with penstock.Writer(...) as w:`") -> None:
-        """Abort, and print a line on what is lost: no exception says it, and Python hides a ResourceWarning."""
+        """Abort, and print a line on what is lost: no exception reports it, and Python hides a ResourceWarning."""
         with self._own("abort"):
             n = int(_c.lib.pstk_writer_n_samples(self._handle)) if self._handle else 0
             self.abort()
         if n and sys.stderr is not None:
             lost = "1 record is" if n == 1 else f"{n:,} records are"
-            with contextlib.suppress(OSError, ValueError):  # it is closed
+            with contextlib.suppress(OSError, ValueError):  # stderr may be closed
                 print(f"penstock: {why.format(escaped(self.path))}: its {lost} lost ({advice})", file=sys.stderr, flush=True)
 
     def _another(self, name: str) -> str:
@@ -361,7 +365,7 @@ class Writer(Hints, Sealed):
 
 
 def _check_items(name: str, data: bytes) -> None:
-    """Check the files in a list of images, none of which can be marked as damaged."""
+    """Raise CorruptRecordError for a damaged file in a list of images, where none can be marked as damaged."""
     for i, item in enumerate(lists.read(LIST_KINDS["image_list"], data)):
         if isinstance(item, bytes):
             _check_image(f"{name}: item {i}", item, can_accept=False)
@@ -383,7 +387,7 @@ def _check_image(name: str, data: bytes, can_accept: bool = True) -> None:
 
 
 def _check_place(result: int, error: _c.Error) -> None:
-    """errors.check of a call that makes a data set: how one in its place is replaced is said in Python."""
+    """Check the result of a call that makes a data set. The message then says in Python how to replace an existing one."""
     try:
         errors.check(result, error)
     except errors.DataSetExistsError as exists:
@@ -394,14 +398,16 @@ def _check_place(result: int, error: _c.Error) -> None:
 @explained("penstock.merge", {})
 def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *,
           overwrite: bool = False, pack_id: str | None = None) -> None:
-    """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`. Or join the parts of
-    tasks (penstock.Task), in the order in which they are given.
+    """Join parts into the data set `path`: all parts 0 .. n_parts - 1 of one pack, with one schema. Or join the parts
+    of tasks (penstock.Task), in the order in which they are given.
 
-    Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
-    parts stay, and may be removed after. Side columns that not all parts have alike are left out, with a warning.
-    overwrite: replace a data set that stands there, by the last step; other files there stay. pack_id: refuse parts that
-    are not of this pack. Two attempts at one task are refused, too. Raises SettingsError, DataSetExistsError,
-    PenstockError.
+    Shards are hard-linked, or copied if linking is refused; sample ids are those of a single pack. The parts stay, and
+    may be removed afterwards. Side columns that are not alike in all parts are left out, with a warning.
+
+    overwrite: replace an existing data set there, in the last step; other files there stay.
+    pack_id: refuse parts that are not of this pack.
+
+    Two attempts at one task are refused. Raises SettingsError, DataSetExistsError, PenstockError.
     """
     names, where = [os.fsencode(paths.local(part)) for part in items("parts", parts, "a list of paths")], os.fsencode(paths.local(path))
     settings = _c.MergeSettings(size=ctypes.sizeof(_c.MergeSettings), n_parts=len(names), out=where,
@@ -416,7 +422,8 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
 
 
 def _lost_columns(parts: Sequence[str], path: str) -> list[str]:
-    """Say of each side column of the parts that the merged data set lacks why. A part without samples has none."""
+    """Return a sentence for each side column of the parts that the merged data set lacks, with the reason. A part
+    without samples has no columns."""
     seen: dict[str, dict[ColumnInfo, str]] = {}
     for part in parts:
         with contextlib.suppress(errors.PenstockError), Dataset(part) as data:
@@ -425,13 +432,13 @@ def _lost_columns(parts: Sequence[str], path: str) -> list[str]:
     try:
         with Dataset(path) as merged:
             columns = set(merged.columns)
-    except errors.PenstockError:  # it has no samples, and so no columns
+    except errors.PenstockError:  # without samples there are no columns
         return []
     return [f"column {name} is left out: {_why_lost(list(kinds.items()))}" for name, kinds in seen.items() if name not in columns]
 
 
 def _why_lost(kinds: list[tuple[ColumnInfo, str]]) -> str:
-    """Why a column is lost that is of these kinds, each with the first part that has it so."""
+    """Return why a column was lost. kinds: its different kinds, each with the first part that has it."""
     (first, one), (second, other) = kinds[0], kinds[-1]
     if first == second:
         return f"not all parts have it, and {one} does"

@@ -50,7 +50,7 @@ static inline void *pinned_get(uint64_t size)
     return pinned.memory + at;
 }
 
-/* What a step saw of a batch. */
+/* The parts of a batch that a step saw. */
 struct step {
     struct pstk_batch batch; /* pointers into the rest */
     struct pstk_tensor tensors[N_OUTPUTS];

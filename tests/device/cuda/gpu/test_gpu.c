@@ -449,8 +449,8 @@ static uint64_t free_on_device(void)
     return cudaMemGetInfo(&free_size, &total) == cudaSuccess ? free_size : 0;
 }
 
-/* What is free is so for every process on the GPU: others may take some meanwhile, or give some
- * back. A leak of ours takes some in every round. */
+/* All processes on the GPU share its free memory: others may take or free some in a round. A leak
+ * of ours takes some in every round. */
 #define ROUNDS 4
 
 /* Leaks of 200 bytes a batch show: 2 MiB over 10 000. A GPU's memory is given out in such pieces.
