@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import sets
+import template
 
 HERE = pathlib.Path(__file__).resolve().parent
 EPOCH = str(HERE / "epoch.py")
@@ -36,7 +37,8 @@ def alone(kind=""):
     """Return what one process sees."""
     with tempfile.TemporaryDirectory() as out:
         one = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-        run([sys.executable, EPOCH, sets.scalars(), out, kind], {**environment(), **(one if kind else {})})
+        python = template.python(*template.TRAINING) if kind == "gloo" else sys.executable
+        run([python, EPOCH, sets.scalars(), out, kind], {**environment(), **(one if kind else {})})
         return json.loads(pathlib.Path(out, "0.json").read_text())
 
 

@@ -2,16 +2,18 @@
 """Accelerate on two processes: prepare() leaves the loader as it is, and save_state() has its place inside an epoch."""
 import unittest
 
-from data_fixture import optional
+from data_fixture import needs, optional
 
 optional("torch")
-optional("accelerate")
+needs("accelerate")
 
+import template  # noqa: E402
 import training  # noqa: E402
 
 
 class Loop(training.TrainingCase):
     program, page = "accelerate_loop.py", "accelerate.md"
+    modules = (*template.TRAINING, "accelerate")
 
     def test_two_processes_and_the_rest_of_an_epoch(self):
         whole = self.started(2, "whole")

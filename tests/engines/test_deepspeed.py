@@ -2,17 +2,19 @@
 """DeepSpeed on two processes, on CPUs: ZeRO with accumulation, and a run that goes on from a checkpoint."""
 import unittest
 
-from data_fixture import optional
+from data_fixture import needs, optional
 
 optional("torch")
-optional("deepspeed")
+needs("deepspeed")
 
 import plain  # noqa: E402
+import template  # noqa: E402
 import training  # noqa: E402
 
 
 class Loop(training.TrainingCase):
     program, page = "deepspeed_loop.py", "deepspeed.md"
+    modules = (*template.TRAINING, "deepspeed", "deepspeed.runtime.zero.muon.muon_optimizer")
 
     def compare(self, seen, first):
         wanted, weights = plain.train(str(self.folder / "train"), 2, accumulate=2)

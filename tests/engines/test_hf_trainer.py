@@ -2,17 +2,19 @@
 """Trainer of Hugging Face on two processes: with accumulation, evaluation, and a run that goes on from a checkpoint."""
 import unittest
 
-from data_fixture import optional
+from data_fixture import needs, optional
 
 optional("torch")
-optional("transformers")
+needs("transformers")
 
 import plain  # noqa: E402
+import template  # noqa: E402
 import training  # noqa: E402
 
 
 class Train(training.TrainingCase):
     program, page = "hf_trainer.py", "hf-trainer.md"
+    modules = (*template.TRAINING, "transformers.trainer")
 
     def compare(self, seen, first):
         """In steps of two batches each, from step `first` on."""

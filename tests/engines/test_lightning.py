@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning on two processes: fit with validation, and a run that goes on from a checkpoint inside an epoch."""
-import sys
 import unittest
 
-from data_fixture import optional
+from data_fixture import needs, optional
 
 optional("torch")
-optional("lightning")
+needs("lightning")
 
 import plain  # noqa: E402
+import template  # noqa: E402
 import training  # noqa: E402
 
-LAUNCHER = [sys.executable]  # Lightning starts the second process
+LAUNCHER = []  # Lightning starts the second process
 
 
 class Fit(training.TrainingCase):
     program, page = "lightning_fit.py", "lightning.md"
+    modules = (*template.TRAINING, "lightning")
 
     def test_two_processes_and_the_rest_of_an_epoch(self):
         whole = self.started(2, "whole", launcher=LAUNCHER)

@@ -11,16 +11,21 @@ import time
 import unittest
 
 import sets
-from data_fixture import optional
+import template
+from data_fixture import needs
 from engine import EPOCH, HERE, EngineCase, environment, run
 
-optional("torch")
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+needs("torch")
+TORCHRUN = ["-m", "torch.distributed.run"]
 
 
 class Epoch(EngineCase):
+    def start(self, world, *words):
+        run([template.python(*template.TRAINING), *TORCHRUN, "--standalone", f"--nproc-per-node={world}", EPOCH,
+             sets.scalars(), self.out, *words])
+
     def check(self, world):
-        run([*TORCHRUN, "--standalone", f"--nproc-per-node={world}", EPOCH, sets.scalars(), self.out, "gloo"])
+        self.start(world, "gloo")
         for rank, one in enumerate(self.check_epoch(world, "torch.distributed", "gloo")):
             self.assertEqual((one["ranks"]["local_rank"], one["ranks"]["local_world"]), (rank, world))
 
@@ -37,7 +42,7 @@ class Epoch(EngineCase):
         self.check(4)
 
     def test_without_a_group(self):
-        run([*TORCHRUN, "--standalone", "--nproc-per-node=2", EPOCH, sets.scalars(), self.out])
+        self.start(2)
         self.check_epoch(2, "torchrun")
 
 
@@ -48,7 +53,7 @@ class Elastic(EngineCase):
         self.addCleanup(log.close)
         configuration = f"is_host={str(is_host).lower()},keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"
         found = subprocess.Popen(
-            [*TORCHRUN, "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=5", "--monitor-interval=0.3",
+            [sys.executable, *TORCHRUN, "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=5", "--monitor-interval=0.3",
              "--rdzv-id=penstock", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}",
              f"--rdzv-conf={configuration}", "--local-addr=127.0.0.1", str(HERE / "elastic.py"), sets.scalars(), self.out],
             env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

@@ -11,17 +11,19 @@ import textwrap
 import unittest
 
 import plain
+import template
 from engine import HERE, environment, run
 
 PAGES = HERE.parents[1] / "docs/how-to"
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone"]
 
 
 class TrainingCase(unittest.TestCase):
     """Has a folder with the data sets `train` and `val`, which are gone afterwards. program: what it runs; page: where
-    its code stands."""
+    its code stands; modules: what takes seconds to import, and is imported once for all processes."""
 
     program = page = None
+    modules = ()
 
     @classmethod
     def setUpClass(cls):
@@ -30,12 +32,15 @@ class TrainingCase(unittest.TestCase):
         plain.write(cls.folder / "train", plain.N)
         plain.write(cls.folder / "val", plain.N_VAL)
 
+    def python(self):
+        return template.python(*self.modules) if self.modules else sys.executable
+
     def started(self, world, name, *words, launcher=None, **variables):
         """Run the program on `world` processes in the folder; what each process left in the folder `name`."""
         out = self.folder / name
         out.mkdir()
         start = [*TORCHRUN, f"--nproc-per-node={world}"] if launcher is None else launcher
-        run([*start, HERE / self.program, name, *words], cwd=self.folder,
+        run([self.python(), *start, HERE / self.program, name, *words], cwd=self.folder,
             env={**environment(), "CUDA_VISIBLE_DEVICES": "", **variables})
         found = sorted(out.glob("[0-9].json"))
         self.assertEqual([path.name for path in found], [f"{rank}.json" for rank in range(world)])
@@ -45,7 +50,7 @@ class TrainingCase(unittest.TestCase):
         """Run the program on two processes without a launcher; words: of a rank, its words after the folder `name`."""
         out = self.folder / name
         out.mkdir(exist_ok=True)
-        processes = [subprocess.Popen([sys.executable, HERE / self.program, name, *words(rank)], cwd=self.folder,
+        processes = [subprocess.Popen([self.python(), HERE / self.program, name, *words(rank)], cwd=self.folder,
                                       env={**environment(), "CUDA_VISIBLE_DEVICES": "", **variables}, text=True,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                      for rank in range(2)]

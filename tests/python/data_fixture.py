@@ -2,6 +2,7 @@
 """The parts that the tests of writing and packing share: a folder of their own, and small pictures."""
 
 import importlib
+import importlib.util
 import io
 import os
 import shutil
@@ -15,6 +16,12 @@ def optional(name):
         return importlib.import_module(name)
     except ImportError:
         raise unittest.SkipTest(f"missing: {name}") from None
+
+
+def needs(name):
+    """Skip where a module is missing that other processes import."""
+    if importlib.util.find_spec(name) is None:
+        raise unittest.SkipTest(f"missing: {name}")
 
 
 np = optional("numpy")

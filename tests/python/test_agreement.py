@@ -10,7 +10,8 @@ import warnings
 
 import penstock
 import sets
-from data_fixture import optional
+import template
+from data_fixture import needs
 from penstock import agreement
 from penstock.ranks import Ranks
 from test_tar_fields import archive
@@ -177,12 +178,12 @@ class OneProcess(unittest.TestCase):
 
 class Agreement(unittest.TestCase):
     def test_all_processes_say_what_differs_and_none_waits(self):
-        optional("torch")
+        needs("torch")
         data = sets.scalars()
         with tempfile.TemporaryDirectory() as folder:
             copies(folder + "/copies")
             environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(WORLD), folder + "/place", data,
+            processes = [subprocess.Popen([template.python(), "-c", PROGRAM, str(rank), str(WORLD), folder + "/place", data,
                                            folder + "/copies"],
                                           stdout=subprocess.PIPE, text=True, env=environment) for rank in range(WORLD)]
             said = [process.communicate(timeout=200)[0].splitlines() for process in processes]

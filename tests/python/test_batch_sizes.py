@@ -9,8 +9,9 @@ import tempfile
 import unittest
 
 import sets
+import template
 import penstock
-from data_fixture import optional
+from data_fixture import needs, optional
 
 N = 2000  # samples
 
@@ -416,11 +417,11 @@ group.destroy_process_group()
 
 class Agreement(unittest.TestCase):
     def test_processes_compare_size_and_cursor(self):
-        optional("torch")
+        needs("torch")
         world, data = 3, sets.scalars()
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(world), folder + "/place", data],
+            processes = [subprocess.Popen([template.python(), "-c", PROGRAM, str(rank), str(world), folder + "/place", data],
                                           stdout=subprocess.PIPE, text=True, env=environment) for rank in range(world)]
             said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
         self.assertEqual([process.returncode for process in processes], [0] * world)

@@ -12,6 +12,7 @@ So that this takes seconds and needs no GPU, some values are others here: REPLAC
 """
 import ast
 import contextlib
+import functools
 import importlib.util
 import io
 import os
@@ -97,6 +98,17 @@ def replaced(code):
     return code
 
 
+@functools.lru_cache(maxsize=None)
+def first_folder():
+    """The images and the data sets, of which each page gets a copy."""
+    folder = pathlib.Path(sets.ROOT, "docs")
+    (folder / "imagenet").mkdir(parents=True)
+    for name, n in (("train", N_IMAGES), ("val", N_IMAGES // 2)):
+        demo_set.make(n, folder / "imagenet" / name, N_CLASSES)
+        demo_set.pack(folder / "imagenet" / name, folder / name)
+    return folder
+
+
 def write_program(path, text):
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
@@ -114,12 +126,8 @@ class Page(unittest.TestCase):
         cls.names = types.ModuleType("__main__")
         run = [block.code for block in cls.blocks if block.not_run is None]
         packs = any(re.search(r"^penstock pack \S+ train\b", code, re.M) for code in run)
-        for name, n in (("train", N_IMAGES), ("val", N_IMAGES // 2)):
-            images = cls.folder / "imagenet" / name
-            images.parent.mkdir(exist_ok=True)
-            demo_set.make(n, images, N_CLASSES)
-            if not packs:
-                demo_set.pack(images, cls.folder / name)
+        for name in ("imagenet", *(() if packs else ("train", "val"))):
+            shutil.copytree(first_folder() / name, cls.folder / name)
         (cls.folder / "examples").symlink_to(ROOT / "examples")
         cls.programs()
 

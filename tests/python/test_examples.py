@@ -14,6 +14,7 @@ import unittest
 
 import demo_set
 import sets
+import template
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "examples")
@@ -49,12 +50,14 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     environment = {}
+    modules = None  # what is imported once for all processes
 
     def start(self, *command):
         # One thread for each process: those of OpenMP spin while others have the cores.
         env = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
                    PYTHONPATH=os.pathsep.join(sys.path), **self.environment)
-        process = subprocess.Popen([sys.executable, *map(str, command)], cwd=self.folder, env=env,
+        python = sys.executable if self.modules is None else template.python(*self.modules)
+        process = subprocess.Popen([python, *map(str, command)], cwd=self.folder, env=env,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
         self.addCleanup(self.end, process)
         return process
@@ -84,6 +87,7 @@ class Classifier(Case):
 
     # The watched program runs without torchvision, whose import takes as long as that of torch.
     environment = {"WATCH_HIDES": "torchvision"}
+    modules = template.TRAINING
     program = os.path.join(EXAMPLES, "train_classifier.py")
     options = ["--model", "small", "--device", "cpu", *SMALL]
 

@@ -20,7 +20,8 @@ import unittest
 import unittest.mock
 
 import penstock
-from data_fixture import optional
+import template
+from data_fixture import needs, optional
 from penstock import _c, monitor
 from penstock.monitor import ranks
 from test_monitor import QUICK, Slow, opened
@@ -368,13 +369,13 @@ class Runs(unittest.TestCase):
         self.assertNotIn("; rank 2 on ", text)
 
     def test_rank_0_is_named_by_rank_1_where_its_store_ends_with_it(self):
-        optional("torch")
+        needs("torch")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
         for ends in ("badly", "well", "well and unread", "without a group"):
             with self.subTest(ends), tempfile.TemporaryDirectory() as folder:
-                started = [subprocess.Popen([sys.executable, str(HERE), "rank", folder, str(rank), "auto"], stdin=subprocess.PIPE,
+                started = [subprocess.Popen([template.python(), str(HERE), "rank", folder, str(rank), "auto"], stdin=subprocess.PIPE,
                                             stderr=subprocess.DEVNULL, env=environment) for rank in range(2)]
                 try:
                     self.check_end_of_rank_0(folder, started, ends)
@@ -387,6 +388,9 @@ class Runs(unittest.TestCase):
     def check_end_of_rank_0(self, folder, started, ends):
         read = lambda rank: pathlib.Path(folder, f"{rank}.txt").read_text(encoding="utf-8")  # noqa: E731
 
+        def send(rank, number):
+            os.kill(int(pathlib.Path(folder, f"{rank}.pid").read_text(encoding="utf-8")), number)
+
         def wait_for(rank, what):
             end = time.monotonic() + 120
             while not (os.path.exists(f"{folder}/{rank}.txt") and what in read(rank)):
@@ -397,26 +401,26 @@ class Runs(unittest.TestCase):
         wait_for(1, "watches rank 0")
         if ends == "badly":
             for number in (signal.SIGSTOP, signal.SIGKILL):
-                started[0].send_signal(number)
+                send(0, number)
                 wait_for(1, "raised: penstock: SilentRank: ")
                 self.assertRegex(read(1), "rank 0 on .* is silent: no line for .* s, and the store of torch.distributed there does "
                                  "not answer. The process was")
                 if number == signal.SIGSTOP:
-                    started[0].send_signal(signal.SIGCONT)
+                    send(0, signal.SIGCONT)
                     wait_for(1, "resolved: penstock: SilentRank: ")
             return
         before = time.monotonic()
         if ends == "well and unread":
-            started[1].send_signal(signal.SIGSTOP)
+            send(1, signal.SIGSTOP)
         if ends.startswith("well"):
             started[0].stdin.close()
         else:
             started[1].stdin.write(b"leave the group\n")
             started[1].stdin.flush()
             wait_for(1, "without a group")
-            started[0].kill()
+            send(0, signal.SIGKILL)
         self.assertEqual(started[0].wait(30), 0 if ends.startswith("well") else -signal.SIGKILL)
-        started[1].send_signal(signal.SIGCONT)
+        send(1, signal.SIGCONT)
         text = lived(lambda: read(1))  # on it goes
         self.assertIsNone(started[1].poll())
         self.assertNotIn("silent", text.splitlines()[0])
@@ -437,12 +441,12 @@ class Runs(unittest.TestCase):
         self.assertIn("rank 1 on", found["stragglers"][0])
 
     def test_a_rank_that_ends_before_rank_0_ends_well(self):
-        optional("torch")
+        needs("torch")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
         env = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
         for seconds in ("0.05", "0.2"):  # while the interpreter of rank 1 ends
-            started = [subprocess.Popen([sys.executable, str(HERE), "later", seconds], env={**env, "RANK": str(rank)},
+            started = [subprocess.Popen([template.python(), str(HERE), "later", seconds], env={**env, "RANK": str(rank)},
                                         stderr=subprocess.PIPE, text=True) for rank in (0, 1)]
             ended = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
             self.assertEqual([status for _, status in ended], [0, 0], ended)
@@ -490,6 +494,7 @@ def one_rank(folder, rank, place=None):
     comes there before ends its process group. place: "auto": two ranks, and process 0 keeps the store."""
     ranks.GRACE = PATIENCE - ranks.STALE * 0.2
     ranks.TIMEOUT = 5.0
+    pathlib.Path(folder, f"{rank}.pid").write_text(str(os.getpid()), encoding="utf-8")
     said = {"line": "", "alert": ""}
     watching = None
     if place is not None:

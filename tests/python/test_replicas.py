@@ -10,8 +10,9 @@ import unittest
 from unittest import mock
 
 import sets
+import template
 import penstock
-from data_fixture import optional
+from data_fixture import needs
 from penstock import ranks
 
 # The program of four processes, a mesh of 2 x 2: data by tensor parallel. All of them open every case, in order.
@@ -63,10 +64,10 @@ class Processes(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        optional("torch")
+        needs("torch")
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(process), folder + "/place", sets.scalars()],
+            processes = [subprocess.Popen([template.python(), "-c", PROGRAM, str(process), folder + "/place", sets.scalars()],
                                           stdout=subprocess.PIPE, text=True,
                                           env={**environment, "LOCAL_RANK": str(process), "LOCAL_WORLD_SIZE": "4"})
                          for process in range(4)]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python whose programs start with slow modules imported, for tests that start many: see fork_server.py."""
+import atexit
+import functools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
+TORCH = ("torch", "torch.distributed.run")
+TRAINING = (*TORCH, "torch._dynamo")  # which torch.optim imports, and which takes as long as all else
+
+
+@functools.lru_cache(maxsize=None)
+def python(*modules):
+    """What a test starts in the place of sys.executable; modules: what is imported, TORCH if none are named. It ends with
+    this process."""
+    folder = tempfile.mkdtemp(prefix="penstock-template-")
+    found, path = os.path.join(folder, "python"), os.path.join(folder, "socket")
+    pathlib.Path(found).write_text(f"""#!/bin/sh
+export PENSTOCK_TEST_SOCKET="{path}" PENSTOCK_TEST_PYTHON="{found}"
+exec "{sys.executable}" -SE "{SERVER}" ask "$@"
+""", encoding="utf-8")
+    os.chmod(found, 0o755)
+    # One thread, as its programs have: OpenMP reads this when it is loaded.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    server = subprocess.Popen([sys.executable, SERVER, path, *(modules or TORCH)], stdin=subprocess.PIPE,
+                              env={**variables, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
+
+    def close():
+        server.stdin.close()
+        server.wait()
+        shutil.rmtree(folder)
+    atexit.register(close)
+    while not os.path.exists(path):
+        if server.poll() is not None:
+            raise RuntimeError(f"the fork server ended with status {server.returncode}")
+        time.sleep(0.02)
+    return found
