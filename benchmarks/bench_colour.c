@@ -145,7 +145,7 @@ static double measure(struct bench *b, const struct pstk__colour_kernels *k, ope
     return passed * 1e6 / N_CALLS;
 }
 
-static struct bench_runs runs[4][N_OPERATIONS][2]; /* of ISAs, on both pictures */
+static struct bench_runs runs[5][N_OPERATIONS][2]; /* of ISAs, on both pictures */
 
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)
@@ -160,7 +160,7 @@ static void run_round(struct bench *b)
 
 static void report(void)
 {
-    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const isas[5] = {"", "C", "AVX2", "AVX-512", "NEON"};
     static const char *const kinds[2] = {"random", "smooth"};
     printf("microseconds a picture of 224 x 224 x 3: median, lowest\n");
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)

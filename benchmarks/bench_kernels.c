@@ -18,7 +18,7 @@
 #define N_ROWS 64u   /* of blocks: too many for a branch predictor to learn */
 #define WIDTH (8 * N_BLOCKS)
 #define STRIDE 512u
-#define N_ISAS 4u
+#define N_ISAS 5u
 
 static uint64_t state = 88172645463325252ull;
 
@@ -213,7 +213,7 @@ struct figures {
 
 static void print(const char *what, const struct figures *f, const char *unit)
 {
-    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512", "NEON"};
     for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
         char line[64];
         snprintf(line, sizeof line, "%s, %s", what, names[v]);

@@ -143,7 +143,7 @@ static void measure_file(struct bench *b, const char *path, struct sums *sums)
 
 static void print(const char *folder, const struct sums *sums)
 {
-    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512", "NEON"};
     const double n = (double)sums->n_images;
     printf("%s: %llu images, %.0f symbols a strip\n", folder, (unsigned long long)sums->n_images,
            (double)sums->symbols / (double)sums->n_strips);

@@ -368,7 +368,7 @@ static void print_line(const struct bench *b, const char *folder)
 
 static void print_times(const struct bench *b)
 {
-    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512", "NEON"};
     const struct totals *t = &b->totals;
     const double us = 1e6 / b->n_images, plain = bench_median(&b->plain);
     const double symbols = 3 * (double)t->blocks + (double)(t->map_bytes + t->values + 2 * t->wide);

@@ -47,7 +47,7 @@ struct bench_case {
     struct bench_runs runs;
 };
 
-static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
+static const char *const isas[5] = {"", "C", "AVX2", "AVX-512", "NEON"};
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 static const char *const dtype_names[4] = {"u8", "f16", "bf16", "f32"};
 

@@ -60,12 +60,10 @@ struct bench {
 enum stored { PLANES, JPEG, PIXELS, N_STORED };
 static const char *const stored_names[N_STORED] = {"planes", "jpeg", "pixels"};
 
-#define N_ISAS 4u
+#define N_ISAS 5u
 static const char *const isa_names[N_ISAS] = {
-    [PSTK_KERNELS_AUTO] = "auto",
-    [PSTK_KERNELS_C] = "c",
-    [PSTK_KERNELS_AVX2] = "avx2",
-    [PSTK_KERNELS_AVX512] = "avx512",
+    [PSTK_KERNELS_AUTO] = "auto",     [PSTK_KERNELS_C] = "c",       [PSTK_KERNELS_AVX2] = "avx2",
+    [PSTK_KERNELS_AVX512] = "avx512", [PSTK_KERNELS_NEON] = "neon",
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */

@@ -127,7 +127,7 @@ static const struct {
 };
 #define N_OPERATIONS (sizeof operations / sizeof operations[0])
 
-static struct bench_runs runs[4][N_OPERATIONS]; /* of ISAs */
+static struct bench_runs runs[5][N_OPERATIONS]; /* of ISAs */
 
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)
@@ -148,7 +148,7 @@ static void run_round(struct bench *b)
 
 int main(void)
 {
-    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const isas[5] = {"", "C", "AVX2", "AVX-512", "NEON"};
     const uint64_t room = pstk__picture_room(SIDE * SIDE, 3);
     const uint64_t scratch = (pstk__tensor_blur_scratch(large.size, SIDE, 3) + 63) & ~63ull;
     struct bench b = {.in = {aligned_alloc(64, room), SIDE, SIDE, 3},

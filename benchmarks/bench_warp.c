@@ -135,8 +135,8 @@ static int open_bench(struct bench *b)
 
 int main(void)
 {
-    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
-    static struct bench_runs runs[4][N_CASES];
+    static const char *const isas[5] = {"", "C", "AVX2", "AVX-512", "NEON"};
+    static struct bench_runs runs[5][N_CASES];
     struct bench b;
     if (open_bench(&b) < 0)
         return 1;
