@@ -22,7 +22,7 @@ enum pstk_kernels {
     PSTK_KERNELS_C = 1,
     PSTK_KERNELS_AVX2 = 2,
     PSTK_KERNELS_AVX512 = 3,
-    /* on aarch64, where it is the only one beside C */
+    /* on aarch64, which has it and C alone */
     PSTK_KERNELS_NEON = 4,
 };
 
