@@ -26,6 +26,7 @@
 #define DATA_SIZE 128000000u /* bytes of one data set */
 #define MAX_BYTES 16000000u  /* of a record */
 #define MAX_THREADS 256u
+#define MAX_NODES 64u
 #define MAX_LIST 16u
 #define BATCH 32u
 
@@ -74,7 +75,9 @@ static void *read_again(void *argument)
     struct crowd *crowd = argument;
     uint64_t n = 0, random = (uintptr_t)&n | 1;
     char *bytes = malloc(crowd->n_bytes);
-    for (; bytes && !atomic_load_explicit(&crowd->ends, memory_order_relaxed); n++) {
+    if (!bytes)
+        bench_die("malloc", NULL);
+    for (; !atomic_load_explicit(&crowd->ends, memory_order_relaxed); n++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         const uint64_t at = (random >> 33) % crowd->n_records * crowd->n_bytes;
         if (pread(crowd->fd, bytes, crowd->n_bytes, (off_t)at) != (ssize_t)crowd->n_bytes)
@@ -238,7 +241,10 @@ static void run_loader(struct line *line, const char *path, uint32_t n_workers, 
     struct pstk_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     pstk_get_stats(loader, &before);
     const double begin = bench_now(), consumer = thread_ns();
-    const double n = (double)take(loader, begin + seconds);
+    uint64_t n_rows = take(loader, begin + seconds);
+    while (n_rows == 0)
+        n_rows = take(loader, bench_now() + seconds);
+    const double n = (double)n_rows;
     line->rate = n / (bench_now() - begin);
     line->consumer = (thread_ns() - consumer) / n;
     usleep(200000); /* the times of threads are asked for again after a rest */
@@ -315,7 +321,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--bytes") == 0)
             wrong = parse(&bytes, argv[i + 1], MAX_BYTES);
         else if (strcmp(argv[i], "--nodes") == 0)
-            wrong = parse(&nodes, argv[i + 1], MAX_THREADS);
+            wrong = parse(&nodes, argv[i + 1], MAX_NODES);
         else if (strcmp(argv[i], "--seconds") == 0)
             seconds = atof(argv[i + 1]) > 0 ? atof(argv[i + 1]) : seconds;
         else

@@ -25,7 +25,7 @@
 struct slot {
     struct pstk__file file; /* store NULL: no open file */
     uint32_t number;        /* number of the file, if one is open */
-    uint32_t n_pins;        /* reads in flight */
+    uint32_t n_pins;        /* reads in flight, or left to workers */
     uint32_t older, newer;  /* slot indices in the list, or NO_SLOT */
 };
 

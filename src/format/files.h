@@ -3,7 +3,7 @@
  * files: a bounded table of the open files of a data set, which closes the least recently used
  * first; and reads from a file, with the message of a failure. One thread at a time uses the table:
  * either a lane's reader thread, or dataset.c's callers under its lock. A slot is pinned while
- * reads on it are in flight; only unpinned slots are evicted.
+ * reads on it are in flight or left to workers; only unpinned slots are evicted.
  */
 #ifndef PSTK_FILES_H
 #define PSTK_FILES_H
@@ -24,7 +24,7 @@ int pstk__files_open(struct pstk__files **out, const struct pstk__source *source
                      enum pstk__files_mode mode, uint32_t *fallbacks, struct pstk_error *err);
 /* Pin the open file of that number, and set *slot and *file. Opens and checks it if needed. 1: the
  * slot holds a new file, so set it in the reader; 0: as before; PSTK__FILES_PINNED: every slot is
- * pinned, so wait for a read to end; otherwise an error that names the file. */
+ * pinned, so wait for a read or task to end; otherwise an error that names the file. */
 #define PSTK__FILES_PINNED 2
 int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *slot,
                         const struct pstk__file **file, struct pstk_error *err);

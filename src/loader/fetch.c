@@ -197,6 +197,22 @@ static void fail_span(struct pstk__span_io *span_io)
         span_io->fetch->rows[span_io->span.first + i].slow = 1;
 }
 
+/* Read what was left to the worker of these rows. Its files are pinned until the worker is done,
+ * but the worker does not get the rows before all their files were open: these may be too many. */
+static void recall(struct pstk__lane *l, struct pstk__fetch *fetch)
+{
+    for (uint32_t k = 0; k < fetch->next_span && l->n_in_flight < l->pipeline->depth; k++) {
+        struct pstk__span_io *span_io = &fetch->spans[k];
+        if (!span_io->by_worker)
+            continue;
+        span_io->by_worker = 0;
+        fetch->n_by_worker--;
+        fetch->n_left++;
+        l->backend->ops->queue(l->backend, &span_io->read);
+        l->n_in_flight++;
+    }
+}
+
 int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch)
 {
     const uint64_t now = fetch->next_span < fetch->n_spans ? pstk__clock_ns() : 0;
@@ -205,8 +221,10 @@ int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch)
         if (l->n_in_flight >= l->pipeline->depth)
             return 0;
         int r = acquire_file(l, span_io->span.file, &span_io->file_slot, &span_io->read.from);
-        if (r == 0)
+        if (r == 0) {
+            recall(l, fetch);
             return 0;
+        }
         if (r < 0) {
             fail_span(span_io);
             fetch->n_left--;

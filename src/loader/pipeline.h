@@ -20,8 +20,8 @@
  *
  * The reader does not make the reads that the page cache likely holds (residency.h): it pins their
  * file and leaves them to the worker of the task, who makes each just before the row that needs it.
- * So the reader's cost does not grow with a record's size. It unpins the files when the task comes
- * back. Rows of blocks and index pages stay with the reader.
+ * So the reader's cost does not grow with the size of such records. It unpins the files when the
+ * task comes back. Rows of blocks and index pages stay with the reader.
  *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or reports the reason.
@@ -73,7 +73,7 @@ struct pstk__span_io {
     struct pstk__fetch *fetch;
     struct pstk__span span; /* rows of the fetch; span.file: number of the file */
     uint32_t extent;        /* index of the extent that is read, in each row */
-    uint32_t file_slot;     /* pinned slot of the file table, while the read is in flight */
+    uint32_t file_slot;     /* slot of the file table, pinned until the read is done */
     uint32_t by_worker; /* 1: the task's worker runs the read; the reader unpins the slot when the
                            task comes back */
 };
@@ -166,6 +166,7 @@ struct pstk__worker {
     uint8_t *spare; /* slow path: bytes for the largest record; mapped, touched when used */
     struct pstk__counters counters;
     struct pstk__histogram reads;     /* ns of each read from the page cache */
+    uint64_t waited_ns;               /* ns in which the task under way waited for storage */
     struct pstk__histogram finishes;  /* ns of each completion of a batch by this worker */
     struct pstk__histogram jobs_left; /* tasks left in the queue after the worker took one */
     struct pstk__ring *ring;          /* ring of the trace, borrowed; NULL without a trace */

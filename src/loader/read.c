@@ -3,11 +3,11 @@
  * The reader of a lane: claim, list, plan, issue, reap. See pipeline.h for the shape.
  *
  * Everything here runs on the lane's reader thread, which holds no lock. A task is the reader's
- * from list_tasks, which pops it from the idle queue, to push_if_read, which pushes it to the
- * workers; its slot's countdown is set before its first task is pushed. Other threads are reached
- * through the pools alone (slots, queues, pieces of the buffer: each has its own lock or atomic),
- * the reorder buffer (its lock), the handback, the counters and the pipeline's fallbacks (relaxed:
- * they guard nothing).
+ * from pstk__fetch_take_back, which pops it from the idle queue, to push_if_read, which pushes it
+ * to the workers; its slot's countdown is set before its first task is pushed. Other threads are
+ * reached through the pools alone (slots, queues, pieces of the buffer: each has its own lock or
+ * atomic), the reorder buffer (its lock), the handback, the counters and the pipeline's fallbacks
+ * (relaxed: they guard nothing).
  */
 #include "loader/pipeline.h"
 
@@ -367,7 +367,8 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              &l->fallbacks, err);
     if (r == 0)
         r = pstk__pages_open(&l->pages, pages, l->index_size, err);
-    pstk__residency_init(&l->residency, pipeline->direct || c.no_fds);
+    /* Blocks count on pins that end with reads in flight. */
+    pstk__residency_init(&l->residency, pipeline->direct || c.no_fds || l->blocks_need.memory > 0);
     pstk__picker_init(&l->picker, &pipeline->stream.picks);
     l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,

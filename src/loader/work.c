@@ -296,11 +296,14 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
 static void read_span(struct pstk__worker *worker, struct pstk__span_io *span_io)
 {
     const uint64_t begin = pstk__clock_ns();
-    if (!pstk__read_resident(&span_io->read)) {
+    const int is_resident = pstk__read_resident(&span_io->read);
+    const uint64_t ns = pstk__clock_ns() - begin;
+    if (!is_resident) {
+        worker->waited_ns += ns;
         atomic_fetch_add_explicit(&worker->lane->residency.n_gone, 1, memory_order_relaxed);
         pstk__count(&worker->counters.n_evicted, 1);
     }
-    pstk__histogram_add(&worker->reads, pstk__clock_ns() - begin);
+    pstk__histogram_add(&worker->reads, ns);
     pstk__count(&worker->counters.n_reads, 1);
     if (span_io->read.result > 0)
         pstk__count(&worker->counters.bytes, (uint64_t)span_io->read.result);
@@ -381,6 +384,8 @@ void *pstk__pipeline_work(void *worker)
         finish_task(w, task);
         pstk__trace_end(pipeline->trace);
         uint64_t now = pstk__clock_ns();
+        waited += w->waited_ns;
+        w->waited_ns = 0;
         pstk__histogram_add(&w->counters.times, now - mark - waited);
         pstk__count_span(&w->counters.starved_ns, &pipeline->asked_ns, mark, mark + waited);
         pstk__count_span(&w->counters.busy_ns, &pipeline->asked_ns, mark + waited, now);

@@ -2,14 +2,13 @@
 #include "reader/residency.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 
 #define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
 #define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64) /* from here on few reads are probed */
 #define COLD (PSTK__RESIDENT_ALL / 16)                     /* below, too */
 #define PROBE_HOT 16u                                      /* one read in so many */
+#define PAGE 4096u                                         /* or more */
 #define PROBE_COLD 16u                                     /* one read in so many */
 
 void pstk__residency_init(struct pstk__residency *residency, int off)
@@ -41,36 +40,30 @@ static int64_t read_now(const struct pstk__read *read, void *buffer, uint32_t si
     return n < 0 ? -errno : n;
 }
 
-static int is_in_memory(int fd)
-{
-    struct statfs found;
-    return fstatfs(fd, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
-}
-
-/* Stop the probes: they are refused for this file, and likely for all. Returns as probe. */
-static int refuse(struct pstk__residency *residency, const struct pstk__read *read)
-{
-    residency->in_memory = is_in_memory(read->from->fd);
-    residency->off = residency->refused = !residency->in_memory;
-    return residency->in_memory;
-}
-
 static int is_refusal(int64_t n)
 {
     return n == -EOPNOTSUPP || n == -EINVAL || n == -ENOSYS || n == -EPERM;
 }
 
-/* Return 1 if the last byte is in the page cache: a read-ahead that has not come so far, or pages
- * that were dropped since, end before it. */
-static int probe(struct pstk__residency *residency, const struct pstk__read *read)
+static int has_byte(struct pstk__residency *residency, const struct pstk__read *read,
+                    uint64_t offset)
 {
     uint8_t byte;
-    const int64_t n = read_now(read, &byte, 1, read->offset + read->size - 1);
-    if (is_refusal(n))
-        return refuse(residency, read);
-    if (n == 1 || n == -EAGAIN)
+    const int64_t n = read_now(read, &byte, 1, offset);
+    if (is_refusal(n)) /* for this file, and likely for all */
+        residency->off = residency->refused = 1;
+    else if (n == 1 || n == -EAGAIN)
         learn(residency, n == 1);
     return n == 1; /* other errors: the backend meets them again, and reports them */
+}
+
+/* Return 1 if the last byte of the read is in the page cache and, where it lies on another page,
+ * the first one too: neighbours of the record that were read have left a page at each end. */
+static int probe(struct pstk__residency *residency, const struct pstk__read *read)
+{
+    const uint64_t first = read->offset, last = first + read->size - 1;
+    return has_byte(residency, read, last) &&
+           (first / PAGE == last / PAGE || has_byte(residency, read, first));
 }
 
 static int probe_is_due(const struct pstk__residency *residency)
@@ -84,8 +77,6 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
 {
     if (residency->off || read->size == 0)
         return 0;
-    if (residency->in_memory)
-        return 1;
     learn_from_workers(residency);
     residency->n_asked++;
     return probe_is_due(residency) ? probe(residency, read) : residency->share >= HOT;
@@ -97,7 +88,9 @@ int pstk__read_resident(struct pstk__read *read)
     pstk__reader_begin(read);
     int64_t got = read_now(read, read->buffer, read->size, read->offset);
     const int has_waited = got != (int64_t)read->size && !is_refusal(got);
-    if (got < 0) /* nothing was there, or an error that the plain read meets again */
+    /* Nothing was there, for which Linux 5.9 and 5.10 say 0, or an error or the end of the file,
+     * which the plain read meets again. */
+    if (got <= 0)
         got = from->store->read_at(from, read->buffer, read->size, read->offset);
     while (!pstk__reader_result(read, (int32_t)got)) {
         const uint32_t start = pstk__reader_start(read);

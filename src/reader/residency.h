@@ -8,8 +8,7 @@
  * read, and counts. Reads that are not resident start early and many at once, in the backend.
  *
  * Whether a read is resident is found by a probe, a read of one byte with RWF_NOWAIT. Probes cost
- * some 0.4 us; the share of hits among the last ones decides how many reads are probed. tmpfs and
- * ramfs refuse RWF_NOWAIT, but have nothing else than memory.
+ * some 0.4 us; the share of hits among the last ones decides how many reads are probed.
  */
 #ifndef PSTK_RESIDENCY_H
 #define PSTK_RESIDENCY_H
@@ -22,7 +21,6 @@
 struct pstk__residency {
     int off;        /* 1: nothing is handed to workers */
     int refused;    /* 1: off, because the kernel or the file system does not say what it holds */
-    int in_memory;  /* 1: the files lie in a file system that is memory: all is resident */
     uint32_t share; /* of hits, PSTK__RESIDENT_ALL for all; a mean in which the last ones count */
     uint32_t n_asked;
     uint32_t n_seen;         /* of n_gone: those that `share` has counted */

@@ -53,7 +53,7 @@ static const struct {
     RANGE("reader", reading.reader, 0, 2, 0),
     RANGE("io", reading.io, 0, 2, 0),
     RANGE("bad_sample", bad_sample, 0, 1, 0),
-    RANGE("kernels", reading.kernels, 0, 3, 0),
+    RANGE("kernels", reading.kernels, 0, 4, 0),
     RANGE("report_crops", observe.report_crops, 0, 1, 0),
     RANGE("pin_threads", reading.pin_threads, 0, 1, 0),
     RANGE("measure_device", device.measure, 0, 1, 0),

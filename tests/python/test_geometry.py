@@ -132,7 +132,7 @@ class Fixed(Case):
                          pixels.shape)
         self.assert_says("a corner crop of 8 x 8 pixels: the image has 9 x 7 there", penstock.draw,
                          [penstock.ops.CornerCrop(8, "center")], pixels.shape)
-        self.assert_says("five_crop: its part", functional.five_crop, pixels, 8)
+        self.assert_says("five_crop: the image has 9 x 7 pixels; must contain the part", functional.five_crop, pixels, 8)
 
 
 class Random(Case):

@@ -216,7 +216,7 @@ def advised(limit: str, of: Any) -> str:
              "copy": f"the uploader copies {_percent(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)} "
                      "of the time",
              "reader": f"the reader is busy {_percent(reader.busy_ns, reader)} of the time",
-             "cores": f"the reader is ready to run but has no core {_percent(reader.core_wait_ns, reader)} of the time",
+             "cores": f"the reader is ready to run but has no core {_percent(min(reader.core_wait_ns, _whole(reader)), reader)} of the time",
              "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
     if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # it asks long before a device uses a batch
         shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed
@@ -225,7 +225,11 @@ def advised(limit: str, of: Any) -> str:
 
 
 def _percent(part: int, stage: StageStats) -> str:
-    return f"{100 * part / (stage.busy_ns + stage.starved_ns + stage.blocked_ns or 1):.0f} %"
+    return f"{100 * part / (_whole(stage) or 1):.0f} %"
+
+
+def _whole(stage: StageStats) -> int:
+    return stage.busy_ns + stage.starved_ns + stage.blocked_ns
 
 
 def _slots(stats: Stats) -> str:
@@ -247,7 +251,7 @@ def _bytes(n: float) -> str:
 
 
 def _row(name: str, stage: StageStats) -> str:
-    whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns or 1
+    whole = _whole(stage) or 1
     times = stage.busy_ns, stage.starved_ns, stage.blocked_ns, stage.cpu_ns, stage.core_wait_ns
     shares = "".join(f"{100 * ns / whole:>7.0f} %" for ns in times)
     return f"{name:<10}{stage.n_threads:>9}{shares}{stage.n_items:>14,}"

@@ -115,13 +115,15 @@ static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
 static void advise_cores(const struct report *report, char *text, size_t size)
 {
     const struct pstk_stage_stats *reader = &report->stats.stage_reader;
+    /* Threads that read for it count too, so the sum may pass its time. */
+    const unsigned share = percent_of(reader->core_wait_ns, reader);
     char fewer[64] = "";
     if (report->n_workers > 0 && report->stats.n_threads > report->n_workers)
         snprintf(fewer, sizeof fewer, "; try --threads %u", report->n_workers);
     snprintf(text, size,
              "cores: the reader is ready to run but has no core %u %% of the time; more cores, or "
              "fewer workers, would help%s",
-             percent_of(reader->core_wait_ns, reader), fewer);
+             share < 100 ? share : 100, fewer);
 }
 
 void report_advise(const struct report *report, char *text, size_t size)

@@ -3,7 +3,7 @@
  * Reads that the page cache may answer, with a kernel of our own: which reads are handed over, how
  * soon a change is found, and that a read gives what the loop of the thread backend gives.
  */
-#include "reader/resident.h"
+#include "reader/residency.h"
 #include "support/test.h"
 
 #include <errno.h>
