@@ -7,7 +7,7 @@ import subprocess
 import time
 
 ROUNDS = 11
-LINE = re.compile(r"(C|AVX2|AVX-512) +(.{36}) +([0-9.]+) +([0-9.]+)")
+LINE = re.compile(r"(C|AVX2|AVX-512|NEON) +(.{36}) +([0-9.]+) +([0-9.]+)")
 
 
 def microseconds(work, calls=15):
@@ -36,7 +36,7 @@ def compare(program, works, names, peer="Pillow"):
                 ours[match[1], match[2].strip()].append(float(match[4]))
         for name, work in works.items():
             theirs[name].append(microseconds(work))
-    isas = [isa for isa in ("C", "AVX2", "AVX-512") if any(key[0] == isa for key in ours)]
+    isas = [isa for isa in ("C", "AVX2", "AVX-512", "NEON") if any(key[0] == isa for key in ours)]
     print(f"| operation | {peer}, us | " + " | ".join(f"{v}, us | x {peer}" for v in isas) + " | of memcpy |")
     print("|---|---|" + "---|---|" * len(isas) + "---|")
     for name in names:

@@ -31,8 +31,9 @@ enum pstk_role {
     /* an IMAGE field: `jpg`, or else the first one */
     PSTK_ROLE_IMAGE = 1,
     /* the class of the sample, a SCALAR of whole numbers: the first there is of `cls`, `label`,
-     * `class` and `target`, or else the only one. A field whose name ends in "id" does not fit
-     * unless the search names it: such numbers mostly count samples */
+     * `class`, `target`, `class_id`, `label_id`, `category_id` and `target_id`, or else the only
+     * one. Another field whose name ends in "id" does not fit unless the search names it: such
+     * numbers mostly count samples */
     PSTK_ROLE_LABEL = 2,
     /* a MASK field of the image `of`, or of no image: the first one */
     PSTK_ROLE_MASK = 3,

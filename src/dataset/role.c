@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MAX_NAMES 4
+#define MAX_NAMES 8
 
 /* The fields that fit a role, and the one that has it. */
 struct rule {
@@ -20,7 +20,11 @@ struct rule {
 
 static const struct rule rules[] = {
     [PSTK_ROLE_IMAGE] = {PSTK_FIELD_IMAGE, 0, 1, {"jpg"}},
-    [PSTK_ROLE_LABEL] = {PSTK_FIELD_SCALAR, 0, 0, {"cls", "label", "class", "target"}},
+    [PSTK_ROLE_LABEL] = {PSTK_FIELD_SCALAR,
+                         0,
+                         0,
+                         {"cls", "label", "class", "target", "class_id", "label_id", "category_id",
+                          "target_id"}},
     [PSTK_ROLE_MASK] = {PSTK_FIELD_MASK, PSTK_FIELD_IMAGE, 1, {NULL}},
     [PSTK_ROLE_BOXES] = {PSTK_FIELD_BOXES, PSTK_FIELD_IMAGE, 1, {NULL}},
     [PSTK_ROLE_KEYPOINTS] = {PSTK_FIELD_KEYPOINTS, PSTK_FIELD_IMAGE, 1, {NULL}},
@@ -68,7 +72,8 @@ static int fits(const struct pstk_role_search *s, const struct pstk_field *field
     case PSTK_ROLE_IMAGE:
         return 1;
     case PSTK_ROLE_LABEL:
-        return is_whole(field->dtype) && (s->name || !is_id(field->name));
+        return is_whole(field->dtype) && (s->name || !is_id(field->name) ||
+                                          find_usual(&rules[s->role], field->name) < MAX_NAMES);
     case PSTK_ROLE_BOX_CLASSES:
         return is_whole(field->dtype) && field->n_dims == 1 && field->shape[0] == 0 &&
                field->rows[0] && !field->splits[0] && strcmp(field->rows, owner->rows) == 0;
@@ -106,7 +111,8 @@ static int check(const struct pstk_role_search *s, struct pstk_error *err)
     if (s->size < sizeof *s)
         return pstk__fail_setting(err, "size", s->size, "sizeof(struct pstk_role_search), %u",
                                   (unsigned)sizeof *s);
-    if (s->field_size < offsetof(struct pstk_field, box_format))
+    if (s->field_size < offsetof(struct pstk_field, box_format) ||
+        s->field_size % _Alignof(struct pstk_field) != 0)
         return pstk__fail_setting(err, "field_size", s->field_size, "sizeof(struct pstk_field), %u",
                                   (unsigned)sizeof(struct pstk_field));
     if (s->role == 0 || s->role >= N_RULES)
@@ -120,9 +126,10 @@ static int check(const struct pstk_role_search *s, struct pstk_error *err)
 int pstk_role_find(const struct pstk_role_search *s, uint32_t *index, struct pstk_error *err)
 {
     const struct pstk_field *owner;
+    if (index)
+        *index = PSTK_NO_FIELD;
     if (!s || !index)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s is NULL", s ? "index" : "s");
-    *index = PSTK_NO_FIELD;
     int r = check(s, err);
     if (r == 0)
         r = find_owner(s, &owner, err);

@@ -508,7 +508,7 @@ static int keep(struct verify *verify, struct pstk_error *err)
                                         verify->request->foreign, &work, err);
     if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
         snprintf(report->note, sizeof report->note,
-                 "no checksums were kept, because the data is damaged");
+                 "no new checksums were kept, because the data is damaged");
         return 0;
     }
     if (rc < 0)

@@ -506,8 +506,8 @@ int pstk__joined_check_field(const struct pstk__source *source, const char *name
                     name, path, joined->parts[0].source->path);
     if (is_common(joined, &schema->fields[pstk__schema_find(schema, name)], &other, &what))
         return FAIL(PSTK_EINVAL,
-                    "mixture: field %s, which an output reads, belongs to another field; must be "
-                    "one that is the same in all data sets (leave the output out)",
+                    "mixture: field %s, which an output reads, belongs to another field, which "
+                    "differs between the data sets; must be the same in all (leave the output out)",
                     name);
     if (!what)
         return FAIL(PSTK_EINVAL,

@@ -220,7 +220,7 @@ def main():
     n = len(files)
     print(f"{n} files: {dict(tally.n)}; {tally.n_wrong} wrong")
     rare = tally.n["refused by another release"] + tally.n["a bad code without a warning"]
-    return 1 if tally.n_wrong or rare > n // 500 or tally.n["damaged"] < n // 10 else 0
+    return 1 if tally.n_wrong or rare > max(1, n // 500) or tally.n["damaged"] < n // 10 else 0
 
 
 if __name__ == "__main__":

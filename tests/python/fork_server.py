@@ -6,6 +6,8 @@ usage: fork_server.py SOCKET MODULE...   import the modules, and serve until the
 
 A program has the words, the folder, the environment and the three streams of its `ask`, and ends as any does. `ask` ends
 when it does, with its status; whoever kills `ask` kills it. What a program starts with sys.executable is forked, too.
+All programs of a server have its hash seed, its random states and what the modules read of the environment when they were
+imported. Tests of these, or of how an interpreter ends, start fresh ones.
 """
 import importlib
 import json
@@ -40,7 +42,10 @@ def start(asked):
     """Fork the program that was asked for, in which this returns its words; and tell its status once it has ended."""
     message, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
     while not message.endswith(b"\n"):
-        message += asked.recv(1 << 20)
+        more = asked.recv(1 << 20)
+        if not more:  # who asked has ended
+            os._exit(1)
+        message += more
     wanted = json.loads(message)
     program = os.fork()
     if program:

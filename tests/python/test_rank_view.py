@@ -446,7 +446,7 @@ class Runs(unittest.TestCase):
             port = str(free.getsockname()[1])
         env = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
         for seconds in ("0.05", "0.2"):  # while the interpreter of rank 1 ends
-            started = [subprocess.Popen([template.python(), str(HERE), "later", seconds], env={**env, "RANK": str(rank)},
+            started = [subprocess.Popen([sys.executable, str(HERE), "later", seconds], env={**env, "RANK": str(rank)},
                                         stderr=subprocess.PIPE, text=True) for rank in (0, 1)]
             ended = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
             self.assertEqual([status for _, status in ended], [0, 0], ended)

@@ -173,7 +173,7 @@ class Verify(Case):
         folder = self.put({"0.tar": packed([member("a.cls", b"1"), member("b.cls", b"x")])}, "a")
         found = self.verify(folder, "--checksums", status=1)
         self.assertEqual((found["checksums"], found["n_bad"]), ("without", 1))
-        self.assertIn("no checksums were kept, because", found["note"])
+        self.assertIn("no new checksums were kept, because", found["note"])
         folder = self.put({"0.tfrecord": frame(example({"i": [1]}))}, "b")
         self.assertEqual(self.verify(folder, "--checksums", status=0)["checksums"], "own")
         self.assertEqual([name for name in os.listdir(folder + "/.penstock") if ".checksums" in name], [])

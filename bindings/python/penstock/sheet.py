@@ -544,8 +544,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     field: image field, or output of a Loader or batch (of a tuple its number); None: the first, or the field `jpg` of a
         data set.
     label: integer field whose value is written under each picture after the sample's id, as a class name if the data
-        set has names; None: `cls`, `label`, `class` or `target`, or the only one whose name does not end in "id". Numbers
-        of image_id get no name.
+        set has names; None: `cls`, `label`, `class`, `target`, `class_id`, `label_id`, `category_id`, `target_id`, or
+        the only one whose name does not end in "id". Numbers of image_id get no name.
     ops, seed, epoch: for a path: a loader's; ops=None: RandomResizedCrop(224), RandomFlip().
     columns: pictures in a row; None: about as many as there are rows.
     layout: "nhwc" or "nchw", for a batch that no loader of penstock made and whose shape fits both; None: the layout of

@@ -301,7 +301,7 @@ static void look_at_labels(struct patient *patient)
              "samples have no class numbers; field %s belongs to their images", target);
     } else if (labels_field(patient->dataset) == LABELS_SEVERAL) {
         advise(find(patient->checkup, "labels", FINDING_NOTE,
-                    "several fields hold integers, and none of them is called cls, label, class or "
+                    "several fields may hold class numbers, and none is called cls, label, class or "
                     "target"),
                "where one of them holds class numbers, pack again and call it cls: `penstock info` "
                "and `penstock bench` take that one");

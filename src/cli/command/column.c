@@ -137,6 +137,6 @@ const struct command command_column = {
                 "penstock column train weight better.npy --overwrite\n"
                 "penstock column train weight --remove\n",
     .exit_status = "0 changed; 1 damaged data, or a failing machine; 2 wrong usage or path, or "
-                   "wrong values, such as a NaN or too few of them; 130 Ctrl-C",
+                   "wrong values, such as a NaN or a wrong number of them; 130 Ctrl-C",
     .run = run,
 };

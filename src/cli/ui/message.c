@@ -76,7 +76,7 @@ static int errno_of(const struct pstk_error *err)
 /* Return 1 when the text before `at` shows that the next word is a setting, not part of a path. */
 static int is_before_setting(const char *message, const char *at)
 {
-    static const char *const before[] = {"set ", " or ", "with ", "lower ", "("};
+    static const char *const before[] = {"set ", " or ", "with ", "lower ", "raise ", "("};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         const size_t n = strlen(before[i]);
         if ((size_t)(at - message) >= n && strncmp(at - n, before[i], n) == 0)

@@ -147,7 +147,7 @@ static int decode_product(struct subject *s, struct spans columns, struct spans 
 /* All boxes of a small image; of a larger one some 60 spans of columns with a few of rows, and the
  * other way round: others for each image, so that the images of one kind have most of them
  * between them. A quarter of these where that is slow: which rows and columns are decoded is
- * reckoned alike on every processor, and kernels meet every remainder of a width in 15 spans.
+ * reckoned alike on every processor, and the images together meet every remainder of a width.
  * PENSTOCK_TEST_BOXES=N: all boxes of images of up to N pixels. */
 static int decode_boxes(struct subject *s)
 {
