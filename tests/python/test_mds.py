@@ -520,6 +520,10 @@ class Compressed(Mds):
         error = self.assert_says("cache", penstock.Dataset, path,
                                  foreign=penstock.Foreign(cache_path=self.path("cache"), cache_size=1 << 20))
         self.assertIn("cache_size", str(error))
+        told = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", path], text=True, stderr=subprocess.PIPE, check=False,
+                              env={**os.environ, "PENSTOCK_CACHE": self.path("cache"), "PENSTOCK_CACHE_SIZE": "1M"}).stderr
+        self.assertIn("raise $PENSTOCK_CACHE_SIZE", told)
+        self.assertNotIn("cache_size", told)
 
     def test_a_shape_that_a_column_does_not_have_is_named(self):
         path = self.write([{"x": ("ndarray:uint16:4", 8, bytes(8), None)}] * 3, (3,))

@@ -2,16 +2,19 @@
 /*
  * slow_reads: preloaded into the command by tests and benchmarks, it is a storage of limited speed:
  * the preads of all threads together get PENSTOCK_BYTES_PER_SECOND bytes per second from files that
- * end with .pstk. Reads by io_uring do not pass here: use --reader threads.
+ * end with .pstk, of which no page cache holds a byte. Reads by io_uring do not pass here: use
+ * --reader threads.
  */
 #undef _FILE_OFFSET_BITS /* with it pread is the name of pread64 alone */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,6 +68,23 @@ ssize_t pread64(int fd, void *buffer, size_t size, off64_t offset)
 ssize_t pread(int fd, void *buffer, size_t size, off_t offset)
 {
     return pread64(fd, buffer, size, offset);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *parts, int n, off64_t offset, int flags)
+{
+    static ssize_t (*real)(int, const struct iovec *, int, off64_t, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "preadv64v2");
+    if ((flags & RWF_NOWAIT) && is_shard(fd)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return real(fd, parts, n, offset, flags);
+}
+
+ssize_t preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
+{
+    return preadv64v2(fd, parts, n, offset, flags);
 }
 
 #pragma GCC visibility pop
