@@ -300,11 +300,12 @@ static void look_at_labels(struct patient *patient)
         find(patient->checkup, "labels", FINDING_OK,
              "samples have no class numbers; field %s belongs to their images", target);
     } else if (labels_field(patient->dataset) == LABELS_SEVERAL) {
-        advise(find(patient->checkup, "labels", FINDING_NOTE,
-                    "several fields may hold class numbers, and none is called cls, label, class or "
-                    "target"),
-               "where one of them holds class numbers, pack again and call it cls: `penstock info` "
-               "and `penstock bench` take that one");
+        advise(
+            find(patient->checkup, "labels", FINDING_NOTE,
+                 "several fields may hold class numbers, and none is called cls, label, class or "
+                 "target"),
+            "where one of them holds class numbers, pack again and call it cls: `penstock info` "
+            "and `penstock bench` take that one");
     } else if (labels_field(patient->dataset) < 0) {
         advise(find(patient->checkup, "labels", FINDING_NOTE, "no field holds class numbers"),
                "for classification, pack a folder that has one folder for each class, or add a "
