@@ -92,7 +92,7 @@ def load_function(output: dict[str, Any], is_shared: bool) -> Any:
         return unpickled(output["function"])
     except BaseException as error:
         if is_shared:
-            error.penstock_output = output["name"]  # error.penstock_output names the output
+            error.penstock_output = output["name"]  # type: ignore[attr-defined]
         raise
 
 
