@@ -408,7 +408,7 @@ class Forms(Case):
             ([{"x": {}}], ["field x", "dict"]),
             ([{"x": image_file()}, {"x": b"notimage"}], ["sample 1", "b'notimage'", "schema={'x': 'bytes'"]),
             ([{"x": picture()}, {"x": picture()[:, :, :1]}], ["sample 1", "ndarray of shape (40, 56, 1)"]),
-            ([(image_file(), 1), (b"notimage", 2)], ["sample 1", "first member is no image"]),
+            ([(image_file(), 1), (b"notimage", 2)], ["sample 1", "first member is not an image"]),
             ([[1, 2, 3], [4, 5]], ["sample 1", "has 0, 1", "give {'tokens': [...]}"]),
         ]:
             self.assertIsInstance(self.assert_says(words, quiet, samples, self.path()), SchemaError)
