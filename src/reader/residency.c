@@ -79,7 +79,11 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
         return 0;
     learn_from_workers(residency);
     residency->n_asked++;
-    return probe_is_due(residency) ? probe(residency, read) : residency->share >= HOT;
+    if (probe_is_due(residency) && !probe(residency, read))
+        return 0;
+    /* Of a data set that is read for the first time, more and more reads have both ends in the page
+     * cache, left there by their neighbours, and nothing between. So one answer is not enough. */
+    return residency->share >= HOT;
 }
 
 int pstk__read_resident(struct pstk__read *read)
