@@ -6,10 +6,9 @@
 
 #define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
 #define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64) /* from here on few reads are probed */
-#define COLD (PSTK__RESIDENT_ALL / 16)                     /* below, too */
-#define PROBE_HOT 16u                                      /* one read in so many */
+#define BEGIN 128u                                         /* reads of a lane that are all probed */
+#define PERIOD 16u                                         /* of later ones, one in so many is */
 #define PAGE 4096u                                         /* or more */
-#define PROBE_COLD 16u                                     /* one read in so many */
 
 void pstk__residency_init(struct pstk__residency *residency, int off)
 {
@@ -66,11 +65,10 @@ static int probe(struct pstk__residency *residency, const struct pstk__read *rea
            (first / PAGE == last / PAGE || has_byte(residency, read, first));
 }
 
+/* Probes that miss cost the storage a page each, so they are few once the begin is over. */
 static int probe_is_due(const struct pstk__residency *residency)
 {
-    if (residency->share >= HOT)
-        return residency->n_asked % PROBE_HOT == 0;
-    return residency->share >= COLD || residency->n_asked % PROBE_COLD == 0;
+    return residency->n_asked <= BEGIN || residency->n_asked % PERIOD == 0;
 }
 
 int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__read *read)

@@ -8,7 +8,7 @@
  * read, and counts. Reads that are not resident start early and many at once, in the backend.
  *
  * Whether a read is resident is found by a probe, a read of one byte with RWF_NOWAIT. Probes cost
- * some 0.4 us; the share of hits among the last ones decides how many reads are probed. Reads are
+ * some 0.4 us, and may cost the storage a page, so few reads are probed after the begin. Reads are
  * handed over while nearly all are resident; of a half-resident file the backend makes all.
  */
 #ifndef PSTK_RESIDENCY_H

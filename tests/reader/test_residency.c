@@ -111,8 +111,7 @@ TEST(a_change_is_found_soon)
     pstk__residency_init(&r, 0);
     ask(&r, 100 * PERIOD, -EAGAIN);
     for (uint32_t i = 0; i < 3; i++) {
-        ask(&r, 4 * PERIOD, 0); /* three probes raise the share over the border */
-        ask(&r, 2 * LEARNING, 0);
+        ask(&r, 2 * LEARNING * PERIOD, 0);
         CHECK_EQ(ask(&r, LEARNING, 0), LEARNING);
         ask(&r, 100 * PERIOD, 0);
         ask(&r, PERIOD, -EAGAIN); /* one probe does */
@@ -121,7 +120,7 @@ TEST(a_change_is_found_soon)
     }
 }
 
-TEST(a_half_resident_file_is_probed_at_each_read_and_left_to_the_backend)
+TEST(a_half_resident_file_is_left_to_the_backend)
 {
     struct pstk__residency r;
     uint64_t draw = 1;
@@ -130,7 +129,6 @@ TEST(a_half_resident_file_is_probed_at_each_read_and_left_to_the_backend)
         draw = draw * 6364136223846793005u + 1442695040888963407u;
         const int cold = draw >> 40 & 1;
         CHECK_EQ(ask(&r, 1, cold ? -EAGAIN : 0), 0);
-        CHECK_EQ(n_now, 1);
     }
 }
 
@@ -151,7 +149,7 @@ TEST(a_file_that_ends_before_the_last_byte_is_left_to_the_backend)
     now = (struct answers){0};
     for (uint32_t i = 0; i < LEARNING; i++)
         CHECK_EQ(pstk__residency_holds(&r, &read), 0);
-    ask(&r, LEARNING, 0);
+    ask(&r, LEARNING * PERIOD, 0);
     CHECK_EQ(ask(&r, 1, 0), 1);
 }
 
@@ -175,9 +173,7 @@ TEST(an_error_of_the_disk_is_left_to_the_backend)
     struct pstk__residency r;
     pstk__residency_init(&r, 0);
     CHECK_EQ(ask(&r, 1000, -EIO), 0);
-    CHECK_EQ(ask(&r, 10, 0), 0); /* it is not off, nor taken for cold */
-    CHECK_EQ(n_now, 10);
-    ask(&r, LEARNING, 0);
+    ask(&r, LEARNING * PERIOD, 0); /* it is not off */
     CHECK_EQ(ask(&r, 10, 0), 10);
 }
 
@@ -190,12 +186,10 @@ TEST(what_workers_find_gone_is_probed_again)
     CHECK_EQ(n_now, 1);
     atomic_fetch_add(&r.n_gone, 1);
     CHECK_EQ(ask(&r, 1, -EAGAIN), 0);
-    CHECK_EQ(n_now, 1);
-    ask(&r, 1000, 0);
+    ask(&r, LEARNING * PERIOD, 0);
     atomic_fetch_add(&r.n_gone, 1000000); /* counts as some of them, once */
     CHECK_EQ(ask(&r, 10, 0), 0);
-    CHECK_EQ(n_now, 10);
-    ask(&r, 2 * LEARNING, 0);
+    ask(&r, 2 * LEARNING * PERIOD, 0);
     CHECK_EQ(ask(&r, PERIOD, 0), PERIOD);
     CHECK_EQ(n_now, 1);
 }
@@ -208,8 +202,7 @@ TEST(a_number_of_gone_reads_may_wrap_around)
     atomic_store(&r.n_gone, UINT32_MAX);
     ask(&r, 1000, 0);
     atomic_fetch_add(&r.n_gone, 2);
-    ask(&r, 1, 0);
-    CHECK_EQ(n_now, 1);
+    CHECK_EQ(ask(&r, 1, 0), 0); /* the share fell */
     CHECK_EQ(r.n_seen, 1);
 }
 
@@ -346,7 +339,7 @@ int main(void)
         CASE(what_is_resident_is_handed_over_and_seldom_probed),
         CASE(what_is_cold_is_not_handed_over_and_seldom_probed),
         CASE(a_change_is_found_soon),
-        CASE(a_half_resident_file_is_probed_at_each_read_and_left_to_the_backend),
+        CASE(a_half_resident_file_is_left_to_the_backend),
         CASE(a_probe_asks_for_the_last_byte),
         CASE(a_file_that_ends_before_the_last_byte_is_left_to_the_backend),
         CASE(a_kernel_that_cannot_say_is_asked_once),
