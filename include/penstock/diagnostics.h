@@ -218,10 +218,11 @@ PSTK_API uint32_t pstk_find_bottleneck(const struct pstk_stats *stats);
  * A trace is a file in Chrome's Trace Event Format (JSON), which https://ui.perfetto.dev opens. It
  * has an event for each of these:
  *   claim    a reader gave a free slot the next batch
- *   read     rows were read: from when the first of their reads was queued until all had ended
+ *   read     rows were read: from when the first of their reads was queued until all had ended or
+ *            were left to a worker
  *   block    a block of a windowed order was read, ahead of the batches: from when it got memory
  *            until its reads had ended
- *   decode   a worker made rows
+ *   decode   a worker made rows, and read those of them that the page cache has
  *   finish   a worker completed a batch: functions of whole batches, MixUp, ragged rows
  *   copy     a batch was copied to the device, until the loader saw the copy done
  *   next     a call of pstk_next
@@ -288,10 +289,11 @@ struct pstk_metrics {
     /* ns that pstk_next waited for each delivered batch, on the host; calls that ended in ETIMEDOUT
      * or EINTR before it are part of that */
     struct pstk_distribution wait;
-    /* ns of each of n_reads, from when it was queued until a reader saw its end */
+    /* ns of each of n_reads, from when it was queued until a reader saw its end. A worker's read
+     * counts from its begin to its end */
     struct pstk_distribution read;
-    /* ns of a worker for a run of rows: decoding, operations, and for the last run of a batch its
-     * completion */
+    /* ns of a worker for a run of rows: its reads from the page cache, decoding, operations, and
+     * for the last run of a batch its completion */
     struct pstk_distribution decode;
     /* ns from queueing the copies of a batch to the device until they were seen done */
     struct pstk_distribution copy;

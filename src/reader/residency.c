@@ -5,10 +5,11 @@
 #include <sys/uio.h>
 
 #define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
-#define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64) /* from here on few reads are probed */
-#define BEGIN 128u                                         /* reads of a lane that are all probed */
-#define PERIOD 16u                                         /* of later ones, one in so many is */
-#define PAGE 4096u                                         /* or more */
+/* From this share on, reads are handed over. */
+#define HOT (PSTK__RESIDENT_ALL - PSTK__RESIDENT_ALL / 64)
+#define BEGIN 128u /* reads of a lane that are all probed */
+#define PERIOD 16u /* of later ones, one in so many is */
+#define PAGE 4096u /* bytes, or more */
 
 void pstk__residency_init(struct pstk__residency *residency, int off)
 {
