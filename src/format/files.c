@@ -10,9 +10,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define NO_SLOT UINT32_MAX
@@ -185,6 +187,13 @@ static int set_flags(struct pstk__files *files, int fd)
     return 0;
 }
 
+/* 1: the file system keeps its files in memory, and has no other storage. */
+static int is_in_memory(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 static const char *file_noun(const struct pstk__source *source)
 {
     return source->format->file ? source->format->file : "file";
@@ -337,6 +346,7 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
                              file_noun(files->source), name);
         return pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
     }
+    open.in_memory = open.fd >= 0 && files->mode == PSTK__FILES_RANDOM && is_in_memory(open.fd);
     r = pstk__files_keep(files, number, &open, slot, file);
     assert(r == 0); /* the oldest slot is still free */
     return r == 0 ? 1 : r;

@@ -76,6 +76,8 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
 {
     if (residency->off || read->size == 0)
         return 0;
+    if (read->from->in_memory)
+        return 1;
     learn_from_workers(residency);
     residency->n_asked++;
     if (probe_is_due(residency) && !probe(residency, read))
@@ -89,8 +91,8 @@ int pstk__read_resident(struct pstk__read *read)
 {
     const struct pstk__file *from = read->from;
     pstk__reader_begin(read);
-    int64_t got = read_now(read, read->buffer, read->size, read->offset);
-    const int has_waited = got != (int64_t)read->size && !is_refusal(got);
+    int64_t got = from->in_memory ? 0 : read_now(read, read->buffer, read->size, read->offset);
+    const int has_waited = !from->in_memory && got != (int64_t)read->size && !is_refusal(got);
     /* Nothing was there, for which Linux 5.9 and 5.10 say 0, or an error or the end of the file,
      * which the plain read meets again. */
     if (got <= 0)

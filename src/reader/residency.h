@@ -9,7 +9,8 @@
  *
  * Whether a read is resident is found by a probe, a read of one byte with RWF_NOWAIT. Probes cost
  * some 0.4 us, and may cost the storage a page, so few reads are probed after the begin. Reads are
- * handed over while nearly all are resident; of a half-resident file the backend makes all.
+ * handed over while nearly all are resident; of a half-resident file the backend makes all. Files
+ * of tmpfs, which knows no RWF_NOWAIT, are resident: workers make all their reads.
  */
 #ifndef PSTK_RESIDENCY_H
 #define PSTK_RESIDENCY_H

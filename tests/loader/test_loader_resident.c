@@ -11,10 +11,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 
 #define N_SAMPLES 260
 #define BAD 101
@@ -33,6 +35,7 @@ enum cache {
     COLD,
     MIXED,   /* of each read a part, which may be all or nothing */
     REFUSED, /* the file system does not know RWF_NOWAIT */
+    TMPFS,   /* nor does this one, which has no other storage */
     GONE,    /* after the probe */
     EMPTY,   /* after the probe, and the kernel says 0 instead of EAGAIN */
     N_CACHES
@@ -107,6 +110,7 @@ static ssize_t read_now(int fd, const struct iovec *part, off_t offset)
     case MIXED:
         return read_mixed(fd, part, offset);
     case REFUSED:
+    case TMPFS:
         return refuse(EOPNOTSUPP);
     case GONE:
     case EMPTY:
@@ -131,6 +135,15 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, i
 }
 ssize_t __wrap_preadv64v2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
     __attribute__((alias("__wrap_preadv2")));
+
+int __wrap_fstatfs(int fd, struct statfs *fs);
+int __wrap_fstatfs(int fd, struct statfs *fs)
+{
+    (void)fd;
+    *fs = (struct statfs){.f_type = atomic_load(&cache) == TMPFS ? TMPFS_MAGIC : EXT4_SUPER_MAGIC};
+    return 0;
+}
+int __wrap_fstatfs64(int fd, struct statfs *fs) __attribute__((alias("__wrap_fstatfs")));
 
 /* ---- one epoch ------------------------------------------------------------------------------- */
 
@@ -172,6 +185,8 @@ static int counters_are_right(const struct pstk_loader *loader, struct pstk_stat
         return n_now <= n && now <= bytes && (few_files || n_now == st->n_cached_reads);
     case COLD:
         return n_now == 0 && n > 0;
+    case TMPFS: /* without a probe; few files: the reader has what the worker may not wait for */
+        return n_now + atomic_load(&n_probes) == 0 && (few_files || n == st->n_cached_reads);
     case REFUSED: /* at most a probe for each lane */
         return n_now == 0 && n > 0 && atomic_load(&n_probes) <= st->n_threads;
     default:
@@ -250,6 +265,8 @@ static void sweep(uint32_t order, uint32_t reader, const struct shape *shape)
             CHECK(st.n_cached_reads > st.n_reads / 2);
         CHECK_EQ(st.bytes_delivered, n_delivered);
         CHECK_EQ(st.n_slow_reads, 0);
+        CHECK_EQ(st.fallbacks & PSTK_FALLBACK_NO_NOWAIT,
+                 as == REFUSED ? PSTK_FALLBACK_NO_NOWAIT : 0u);
         CHECK(st.bytes_read >= st.bytes_delivered);
         if ((as == GONE || as == EMPTY) && has_many)
             CHECK(atomic_load(&n_reads_now) > 0);

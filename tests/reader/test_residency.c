@@ -168,6 +168,21 @@ TEST(a_kernel_that_cannot_say_is_asked_once)
         }
 }
 
+TEST(what_lies_in_memory_is_handed_over_without_a_probe)
+{
+    const struct pstk__file memory = {.store = &store, .fd = 77, .in_memory = 1};
+    const struct pstk__read read = {.from = &memory, .offset = 1000, .size = 300};
+    struct pstk__residency r;
+    pstk__residency_init(&r, 0);
+    ask(&r, 100 * PERIOD, -EAGAIN); /* another file is cold */
+    now = (struct answers){.always = -EOPNOTSUPP};
+    n_now = 0;
+    for (uint32_t i = 0; i < 1000; i++)
+        CHECK_EQ(pstk__residency_holds(&r, &read), 1);
+    CHECK_EQ(n_now, 0);
+    CHECK_EQ(r.refused, 0);
+}
+
 TEST(an_error_of_the_disk_is_left_to_the_backend)
 {
     struct pstk__residency r;
@@ -313,6 +328,22 @@ TEST(an_answer_of_no_bytes_is_not_yet_the_end)
     CHECK(agrees(&none, &all, 0));
 }
 
+TEST(a_read_of_what_lies_in_memory_is_plain)
+{
+    const struct pstk__file memory = {.store = &store, .fd = 77, .in_memory = 1};
+    const struct answers answers[] = {{0}, ANSWERS(-EINTR, 1, 300)};
+    for (int i = 0; i < 2; i++) {
+        uint8_t bytes[6000];
+        struct pstk__read read = {.from = &memory, .offset = 3, .size = 6000, .buffer = bytes};
+        later = answers[i];
+        n_now = 0;
+        CHECK_EQ(pstk__read_resident(&read), 1);
+        CHECK_EQ(n_now, 0);
+        CHECK_EQ(read.result, 6000);
+        CHECK(memcmp(bytes, content + 3, 6000) == 0);
+    }
+}
+
 TEST(an_error_is_the_result)
 {
     const struct answers failed = ANSWERS(-EIO), broken = {.always = -EIO}, part = ANSWERS(100);
@@ -343,6 +374,7 @@ int main(void)
         CASE(a_probe_asks_for_the_last_byte),
         CASE(a_file_that_ends_before_the_last_byte_is_left_to_the_backend),
         CASE(a_kernel_that_cannot_say_is_asked_once),
+        CASE(what_lies_in_memory_is_handed_over_without_a_probe),
         CASE(an_error_of_the_disk_is_left_to_the_backend),
         CASE(what_workers_find_gone_is_probed_again),
         CASE(a_number_of_gone_reads_may_wrap_around),
@@ -350,6 +382,7 @@ int main(void)
         CASE(a_read_gives_what_plain_reads_give),
         CASE(a_short_answer_is_continued),
         CASE(an_answer_of_no_bytes_is_not_yet_the_end),
+        CASE(a_read_of_what_lies_in_memory_is_plain),
         CASE(an_error_is_the_result),
     };
     for (uint32_t i = 0; i < FILE_SIZE; i++)
