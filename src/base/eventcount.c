@@ -40,10 +40,19 @@ int pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket, 
     return r;
 }
 
-void pstk__eventcount_notify(struct pstk__eventcount *eventcount)
+static void notify(struct pstk__eventcount *eventcount, int n)
 {
     atomic_fetch_add_explicit(&eventcount->count, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&eventcount->n_waiting, memory_order_seq_cst) > 0)
-        syscall(SYS_futex, (uintptr_t)&eventcount->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL,
-                0);
+        syscall(SYS_futex, (uintptr_t)&eventcount->count, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+void pstk__eventcount_notify(struct pstk__eventcount *eventcount)
+{
+    notify(eventcount, INT_MAX);
+}
+
+void pstk__eventcount_notify_one(struct pstk__eventcount *eventcount)
+{
+    notify(eventcount, 1);
 }

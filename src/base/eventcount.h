@@ -26,5 +26,7 @@ uint32_t pstk__eventcount_ticket(struct pstk__eventcount *eventcount);
 int pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket, int64_t timeout_ns);
 /* Wake every waiter. Before the call, the caller has written the data that waiters check. */
 void pstk__eventcount_notify(struct pstk__eventcount *eventcount);
+/* As notify, but wake one waiter: all of them wait for the same thing, and one is enough for it. */
+void pstk__eventcount_notify_one(struct pstk__eventcount *eventcount);
 
 #endif

@@ -156,7 +156,9 @@ static void slots_free(struct pstk__slots *slots)
 static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config *c, int *bound,
                       struct pstk_error *err)
 {
-    slots->slots = calloc(c->n_slots, sizeof *slots->slots);
+    slots->slots = aligned_alloc(_Alignof(struct pstk__slot), c->n_slots * sizeof *slots->slots);
+    if (slots->slots)
+        memset(slots->slots, 0, c->n_slots * sizeof *slots->slots);
     slots->outputs = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *slots->outputs);
     int r = 0, ok = slots->slots && slots->outputs;
     for (uint32_t n = 0; n < c->n_lanes; n++) {

@@ -70,12 +70,6 @@ struct pstk__slot {
     uint32_t lane;          /* host: lane whose reader fills it; device: 0 */
     uint64_t seq;           /* number of the batch in the loader's stream */
     uint64_t generation;    /* generation of the stream; batches of an older one are dropped */
-    _Atomic uint32_t
-        n_tasks_left; /* the countdown; the worker that brings it to 0 finishes the slot */
-    _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
-    _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged file */
-    _Atomic uint32_t n_dropped_boxes;
-    _Atomic uint64_t n_bytes; /* bytes read for the batch */
 
     uint8_t *memory; /* host: mapping of all arrays, owned; device: of the arrays that describe a
                         batch */
@@ -96,6 +90,15 @@ struct pstk__slot {
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */
     uint32_t *labels;             /* host: batch_size, in memory; NULL without dense targets */
     struct pstk_mosaic_row *mosaics; /* host: batch_size, in memory; NULL without a mosaic */
+
+    /* Workers write what follows, once a task or less often. It lies on cache lines of its own:
+     * they read what stands above for every row. */
+    _Alignas(128) _Atomic uint32_t
+        n_tasks_left; /* the countdown; the worker that brings it to 0 finishes the slot */
+    _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
+    _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged file */
+    _Atomic uint32_t n_dropped_boxes;
+    _Atomic uint64_t n_bytes; /* bytes read for the batch */
 
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX: none */

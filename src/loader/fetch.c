@@ -261,10 +261,8 @@ void pstk__fetch_page_done(struct pstk__lane *l, struct pstk__page *page)
 
 void pstk__fetch_span_read(struct pstk__span_io *span_io)
 {
-    const struct pstk__fetch *fetch = span_io->fetch;
-    if (span_io->read.result > 0 && fetch->task)
-        atomic_fetch_add_explicit(&fetch->task->slot->n_bytes, (uint64_t)span_io->read.result,
-                                  memory_order_relaxed);
+    if (span_io->read.result > 0)
+        span_io->fetch->n_bytes += (uint64_t)span_io->read.result;
     /* A file may end inside the aligned read, but not before the last row's end. */
     if (span_io->read.result < 0 ||
         (uint64_t)span_io->read.result < span_io->span.end - span_io->read.offset)

@@ -92,6 +92,7 @@ struct pstk__fetch {
     uint32_t n_by_worker;        /* spans that are left to the task's worker */
     uint32_t has_slow;           /* block: 1 if any of its rows takes the slow path */
     uint64_t memory_size;        /* bytes of all spans; 0: no row is read fast */
+    uint64_t n_bytes;            /* task: bytes read for its rows */
     struct pstk__task *task;     /* task whose rows these are; NULL: a block's rows */
 };
 
@@ -117,11 +118,9 @@ struct pstk__lane {
     int running;         /* the thread was started and not joined */
     _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
     struct pstk_error start_error;
-    struct pstk__handback handback; /* wakes the reader for slots, I/O memory and tasks; closing
-                                       notifies it too */
-    struct pstk__queue *work;       /* to the workers */
-    struct pstk__queue *idle;       /* tasks that workers gave back */
-    struct pstk__task *tasks;       /* n_tasks, owned */
+    struct pstk__queue *work; /* to the workers */
+    struct pstk__queue *idle; /* tasks that workers gave back */
+    struct pstk__task *tasks; /* n_tasks, owned */
     uint32_t n_tasks;
     struct pstk__row_io *rows;         /* rows of all tasks, owned */
     struct pstk__extent *extents;      /* extents of all rows, owned */
@@ -133,6 +132,9 @@ struct pstk__lane {
     struct pstk__blocks_footprint blocks_need;
     int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open chose; constant once started */
+    /* Wakes the reader for slots, I/O memory and tasks; closing notifies it too. Workers write to
+     * it with every task: it and the counters lie on cache lines of their own. */
+    _Alignas(128) struct pstk__handback handback;
     struct pstk__counters counters;
     struct pstk__histogram finishes; /* ns of batches without rows */
     struct pstk__ring *ring;         /* ring of the trace, borrowed; NULL without a trace */

@@ -163,7 +163,7 @@ static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 
 /* Count the rows of a task. Rows from blocks count their bytes as read for their batch; the other
  * rows of a windowed order count as read by themselves. */
-static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
+static void count_rows(struct pstk__lane *l, struct pstk__task *task)
 {
     uint64_t n_bytes = 0, n_lone = 0;
     for (uint32_t i = 0; i < task->fetch.n_rows; i++) {
@@ -172,7 +172,7 @@ static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
             n_bytes += io->extents[k].size;
         n_lone += !io->block;
     }
-    atomic_fetch_add_explicit(&task->slot->n_bytes, n_bytes, memory_order_relaxed);
+    task->fetch.n_bytes += n_bytes;
     pstk__count(&l->counters.n_lone, n_lone);
 }
 

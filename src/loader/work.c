@@ -337,6 +337,8 @@ static void finish_task(struct pstk__worker *worker, struct pstk__task *task)
 {
     struct pstk__lane *l = task->lane;
     struct pstk__slot *slot = task->slot;
+    /* Relaxed: the countdown shows it to who finishes the slot. */
+    atomic_fetch_add_explicit(&slot->n_bytes, task->fetch.n_bytes, memory_order_relaxed);
     if (task->piece)
         pstk__buffer_put(task->piece);
     /* Release: the reader may reuse the blocks that the rows were read from. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/eventcount.h"
 #include "base/queue.h"
 #include "support/test.h"
 
@@ -16,28 +17,14 @@ static int fails(void)
     return ++n_calls == fail_at;
 }
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size)
+void *__real_aligned_alloc(size_t align, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size)
 {
-    return fails() ? NULL : __real_calloc(n, size);
+    return fails() ? NULL : __real_aligned_alloc(align, size);
 }
 
-int __real_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
-int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
-int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a)
-{
-    return fails() ? 12 : __real_pthread_mutex_init(m, a);
-}
-
-int __real_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *a);
-int __wrap_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *a);
-int __wrap_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *a)
-{
-    return fails() ? 12 : __real_pthread_cond_init(c, a);
-}
-
-TEST(open_survives_every_failing_allocation_and_lock)
+TEST(open_survives_every_failing_allocation)
 {
     struct pstk__queue *q = NULL;
     int n;
@@ -48,7 +35,7 @@ TEST(open_survives_every_failing_allocation_and_lock)
     }
     fail_at = 0;
     pstk__queue_close(q);
-    CHECK_EQ(n - 1, 4); /* three calls failed one after the other, the fourth round had none */
+    CHECK_EQ(n - 1, 2); /* one call failed, the second round had none */
 }
 
 TEST(items_come_out_in_order_round_and_round)
@@ -71,7 +58,7 @@ TEST(items_come_out_in_order_round_and_round)
     }
 }
 
-TEST(many_at_once_keep_their_order)
+TEST(the_number_of_items_that_are_left_is_told)
 {
     int items[7];
     void *in[7];
@@ -80,9 +67,8 @@ TEST(many_at_once_keep_their_order)
     struct pstk__queue *q = pstk__queue_open(7);
     CHECK(q);
     for (int round = 0; round < 5; round++) {
-        CHECK_EQ(pstk__queue_push_many(q, in, 3), 0);
-        CHECK_EQ(pstk__queue_push_many(q, in + 3, 4), 0);
-        CHECK_EQ(pstk__queue_push_many(q, in, 0), 0);
+        for (int i = 0; i < 7; i++)
+            CHECK_EQ(pstk__queue_push(q, in[i]), 0);
         uint32_t n_left = 9;
         for (int i = 0; i < 7; i++) {
             CHECK(pstk__queue_pop(q, NULL, &n_left) == in[i]);
@@ -105,8 +91,6 @@ TEST(a_shut_queue_gives_nothing_and_takes_nothing)
     CHECK(!pstk__queue_pop(q, NULL, NULL));
     CHECK(!pstk__queue_try_pop(q));
     CHECK_EQ(pstk__queue_push(q, &item), -1);
-    void *many[] = {&item, &item};
-    CHECK_EQ(pstk__queue_push_many(q, many, 2), -1);
     pstk__queue_shut(q);
     pstk__queue_close(q);
     pstk__queue_close(NULL);
@@ -129,17 +113,9 @@ static void *produce(void *user)
 {
     const struct producer *p = user;
     atomic_uchar *mine = p->crowd->seen + p->number * N_ITEMS;
-    for (int i = 0; i < N_ITEMS;) {
-        void *some[3];
-        uint32_t n = 0;
-        while (n < 1 + (uint32_t)(i % 3) && i + (int)n < N_ITEMS) {
-            some[n] = mine + i + n;
-            n++;
-        }
-        if (pstk__queue_push_many(p->crowd->q, some, n) < 0)
+    for (int i = 0; i < N_ITEMS; i++)
+        if (pstk__queue_push(p->crowd->q, mine + i) < 0)
             return user;
-        i += (int)n;
-    }
     return NULL;
 }
 
@@ -226,14 +202,49 @@ TEST(no_wake_up_is_lost_between_two_threads)
     pstk__queue_close(b);
 }
 
+/* A few balls between many threads, with a ring of a few cells: every push meets waiters, and cells
+ * that a pop has not given back. */
+TEST(no_wake_up_is_lost_between_many_threads)
+{
+    enum { N_PLAYERS = 6, N_BALLS = 3, N_ROUNDS = 20000 };
+    struct pstk__queue *a = pstk__queue_open(N_BALLS), *b = pstk__queue_open(N_BALLS);
+    CHECK(a && b);
+    struct player players[N_PLAYERS];
+    pthread_t threads[N_PLAYERS];
+    int balls[N_BALLS], n = 0;
+    for (int i = 0; i < N_PLAYERS; i++) {
+        players[i] = i % 2 ? (struct player){a, b, 0} : (struct player){b, a, 0};
+        CHECK_EQ(pthread_create(&threads[i], NULL, play, &players[i]), 0);
+    }
+    for (int i = 0; i < N_BALLS; i++)
+        CHECK_EQ(pstk__queue_push(a, &balls[i]), 0);
+    for (int i = 0; i < N_ROUNDS; i++) {
+        void *ball = pstk__queue_pop(a, NULL, NULL);
+        CHECK(ball);
+        CHECK_EQ(pstk__queue_push(b, ball), 0);
+    }
+    pstk__queue_shut(a);
+    pstk__queue_shut(b);
+    for (int i = 0; i < N_PLAYERS; i++) {
+        pthread_join(threads[i], NULL);
+        n += players[i].n;
+    }
+    CHECK(n >= N_ROUNDS - N_BALLS);
+    pstk__queue_close(a);
+    pstk__queue_close(b);
+}
+
 static _Atomic int is_waiting; /* 1: a thread has found a queue empty */
 
-int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+int __real_pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket,
+                                 int64_t timeout_ns);
+int __wrap_pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket,
+                                 int64_t timeout_ns);
+int __wrap_pstk__eventcount_wait(struct pstk__eventcount *eventcount, uint32_t ticket,
+                                 int64_t timeout_ns)
 {
     atomic_store(&is_waiting, 1);
-    return __real_pthread_cond_wait(cond, mutex);
+    return __real_pstk__eventcount_wait(eventcount, ticket, timeout_ns);
 }
 
 static void *push_later(void *user)
@@ -269,12 +280,13 @@ TEST(waiting_is_measured_and_not_waiting_is_not)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(open_survives_every_failing_allocation_and_lock),
+        CASE(open_survives_every_failing_allocation),
         CASE(items_come_out_in_order_round_and_round),
-        CASE(many_at_once_keep_their_order),
+        CASE(the_number_of_items_that_are_left_is_told),
         CASE(a_shut_queue_gives_nothing_and_takes_nothing),
         CASE(several_producers_and_consumers_pass_each_item_once_in_order),
         CASE(no_wake_up_is_lost_between_two_threads),
+        CASE(no_wake_up_is_lost_between_many_threads),
         CASE(waiting_is_measured_and_not_waiting_is_not),
     };
     return RUN_CASES(cases);
