@@ -18,9 +18,9 @@ struct pstk__store;
 struct pstk__file {
     const struct pstk__store *store; /* NULL: not open */
     int fd;                          /* native descriptor that callers may read from, or -1 */
-    int in_memory; /* 1: its file system has no other storage; set by the table of open files */
-    void *state;                     /* private to the store */
-    uint64_t extent;                 /* private to the store */
+    int in_memory;   /* 1: its file system has no other storage; set by the table of open files */
+    void *state;     /* private to the store */
+    uint64_t extent; /* private to the store */
 };
 
 /* An entry of a directory. */
