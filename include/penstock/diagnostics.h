@@ -181,6 +181,8 @@ struct pstk_stats {
      * EINTR before it count from the first. The first batch counts, also after a seek. A stream
      * that only takes batches for other streams starves whenever none is ready. */
     uint64_t stream_starved_ns;
+    /* of stream_starved_ns: the loader's first batch, for which the pipeline fills */
+    uint64_t stream_start_ns;
 
     /* delivered rows with an image from a PNG file that has a palette */
     uint64_t n_palette_images;

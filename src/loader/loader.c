@@ -736,6 +736,7 @@ static void device_stats_fill(const struct pstk__pipeline *pipeline, struct pstk
     stats->copy_bytes = times.copy_bytes;
     stats->stream_used_ns = times.used_ns;
     stats->stream_starved_ns = times.starved_ns;
+    stats->stream_start_ns = times.start_ns;
 }
 
 static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stats)

@@ -25,7 +25,7 @@
 #include <penstock/diagnostics.h>
 
 #define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with the final 0 */
-#define PSTK__STATUS_FILE_VERSION 3u
+#define PSTK__STATUS_FILE_VERSION 4u
 #define PSTK__STATUS_FILE_SIZE 4096u    /* bytes of the file */
 #define PSTK__STATUS_FILE_ANSWER 1024u  /* offset of the answer, bytes */
 #define PSTK__STATUS_FILE_STATS 1024u   /* bytes for struct pstk_stats in an answer */

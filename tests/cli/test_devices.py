@@ -60,14 +60,16 @@ def bench_tells_of_the_device(world):
     assert device["memory"] > 0 and device["copy_bytes"] >= 4 * 32 * 32 * 3 and device["copy_ns"] > 0
     assert device["copy_bytes_per_second"] > 0
     assert device["stream_used_ns"] >= 10 * 5000000, device
-    assert 0 <= device["starved_percent"] < 100
+    starved = device["stream_starved_ns"] - device["stream_start_ns"]
+    assert 0 < device["stream_start_ns"] <= device["stream_starved_ns"], device
+    expect(round(device["starved_percent"], 6), round(100 * starved / (starved + device["stream_used_ns"]), 6))
     expect(told["stages"]["uploader"]["items"] >= 18, True)
     expect(told["stages"]["uploader"]["threads"], 1)
     assert told["ceilings"]["copy_bytes_per_second"] > 0
     assert told["ceilings"]["copy_block_size"] >= 4 * 32 * 32 * 3
     assert 0 < told["ratios"]["copy"]
     out, err = run(*line, **fake("devices=2"))
-    for part in ("uploader", "CUDA 1, Fake GPU 1: 3 slots", "page-locked", "/s while copying", "waited for batches",
+    for part in ("uploader", "CUDA 1, Fake GPU 1: 3 slots", "page-locked", "/s while copying", "waited for batches", "ms for the first",
                  "copy, plain page-locked"):
         assert part in out, "%s: %s" % (part, out)
     expect(err, "")

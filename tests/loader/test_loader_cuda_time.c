@@ -21,7 +21,7 @@ struct clocked {
     _Atomic uint64_t
         asked_at;           /* the last of them is asked for once the stream has so many records */
     _Atomic int at_once;    /* 1: rows take no time any more */
-    uint64_t used, starved; /* nanoseconds */
+    uint64_t used, starved, start; /* nanoseconds */
     int ok;
 };
 
@@ -86,6 +86,7 @@ static void clocked_close(struct clocked *c)
     pstk_get_stats(c->loader, &stats);
     c->used = stats.stream_used_ns;
     c->starved = stats.stream_starved_ns;
+    c->start = stats.stream_start_ns;
     struct pstk_metrics m = {.size = sizeof m};
     pstk_get_metrics(c->loader, PSTK_WINDOW_OPEN, &m);
     CHECK(m.stream.n > 0 && m.stream.sum == c->starved);
@@ -127,6 +128,7 @@ TEST(a_slow_loader_starves_the_stream_of_a_loop_that_holds_its_batch)
     clocked_close(&c);
     CHECK(c.ok);
     CHECK_EQ(c.starved, 15 * 20 * MS);
+    CHECK_EQ(c.start, 20 * MS); /* the first batch's */
     CHECK_EQ(c.used, 15 * 2 * MS);
 }
 
@@ -178,6 +180,7 @@ TEST(a_batch_that_is_polled_for_is_asked_for_once)
     clocked_close(&c);
     CHECK(c.ok);
     CHECK_EQ(c.starved, 10 * (3 * 5 + 20) * MS);
+    CHECK_EQ(c.start, (3 * 5 + 20) * MS);
     CHECK_EQ(c.used, 10 * 2 * MS);
 }
 

@@ -266,7 +266,7 @@ TEST(a_reused_process_id_and_another_machine_are_told_apart)
     other.version++;
     change(fd, other);
     CHECK_EQ(ask(&answer, 0), PSTK_ENOTSUP);
-    CHECK(strstr(answer.err.message, "version 4"));
+    CHECK(strstr(answer.err.message, "version 5"));
     for (uint32_t i = 16; i < sizeof head; i += 7) { /* every damage of the head is seen */
         unsigned char byte = ((unsigned char *)&head)[i] ^ 4;
         change(fd, head);

@@ -904,6 +904,7 @@ class Stats(Structure):
         ("copy_bytes", c_uint64),
         ("stream_used_ns", c_uint64),
         ("stream_starved_ns", c_uint64),
+        ("stream_start_ns", c_uint64),
         ("n_palette_images", c_uint64),
         ("n_damaged_images", c_uint64),
         ("n_dropped_boxes", c_uint64),

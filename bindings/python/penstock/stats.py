@@ -93,6 +93,7 @@ class Stats:
     copy_ns, copy_bytes: time and bytes of copies to the device; with Device.measure, else 0.
     stream_used_ns, stream_starved_ns: time in which streams used batches, and waited for them; with Device.measure,
         else 0.
+    stream_start_ns: of stream_starved_ns, the wait for the loader's first batch, for which the pipeline fills.
     n_lone_rows, block_memory: for a windowed order: rows that were read by themselves, after open and seek, and bytes
         of its blocks.
     cpu_ns: CPU time of the whole process since the loop first asked for a batch.
@@ -137,6 +138,7 @@ class Stats:
     copy_bytes: int
     stream_used_ns: int
     stream_starved_ns: int
+    stream_start_ns: int
     n_palette_images: int
     n_damaged_images: int
     n_dropped_boxes: int

@@ -113,6 +113,7 @@ static void compare(struct seen *seen, const struct seen *before)
     since.n_batches -= old->n_batches;
     since.stream_used_ns -= old->stream_used_ns;
     since.stream_starved_ns -= old->stream_starved_ns;
+    since.stream_start_ns -= old->stream_start_ns;
     const uint32_t found = pstk_find_bottleneck(&since);
     if (found != PSTK_BOTTLENECK_UNKNOWN) {
         seen->bottleneck = found;

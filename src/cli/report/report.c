@@ -48,12 +48,16 @@ static double copy_rate(const struct pstk_stats *stats)
     return stats->copy_ns ? (double)stats->copy_bytes * 1e9 / (double)stats->copy_ns : 0;
 }
 
-/* Return the share of its time that the consumer's stream waited for batches, in percent; negative:
- * not measured. */
+/* Return the share of its time that the consumer's stream waited for batches, in percent, once it
+ * had the first one; negative: not measured. */
 static double starved_percent(const struct pstk_stats *stats)
 {
-    double all = (double)stats->stream_starved_ns + (double)stats->stream_used_ns;
-    return all > 0 ? (double)stats->stream_starved_ns * 100 / all : -1;
+    /* Both may have grown between their reads. */
+    const double starved = stats->stream_starved_ns > stats->stream_start_ns
+                               ? (double)(stats->stream_starved_ns - stats->stream_start_ns)
+                               : 0;
+    const double all = starved + (double)stats->stream_used_ns;
+    return all > 0 ? starved * 100 / all : -1;
 }
 
 /* A ceiling and the measured rate. measured is 0 when it was not measured. */
@@ -294,8 +298,9 @@ static void print_device(const struct report *report)
         printf("              %s copied to it, at %s/s while copying\n",
                unit_bytes(a, (double)stats->copy_bytes), unit_bytes(b, copy_rate(stats)));
     if (starved_percent(stats) >= 0)
-        printf("              its stream waited for batches %.1f %% of its time\n",
-               starved_percent(stats));
+        printf("              its stream waited for batches %.2f %% of its time,\n"
+               "              after %.0f ms for the first\n",
+               starved_percent(stats), (double)stats->stream_start_ns / 1e6);
 }
 
 static void rate_text(char text[2 * UNIT_SIZE], double rate, int bytes)
@@ -449,6 +454,7 @@ static struct json_t *device_json(const struct report *report)
     json_put_real(object, "copy_bytes_per_second", copy_rate(stats));
     json_put_count(object, "stream_used_ns", stats->stream_used_ns);
     json_put_count(object, "stream_starved_ns", stats->stream_starved_ns);
+    json_put_count(object, "stream_start_ns", stats->stream_start_ns);
     if (starved_percent(stats) >= 0)
         json_put_real(object, "starved_percent", starved_percent(stats));
     else

@@ -252,6 +252,7 @@ static void cuda_get_times(struct pstk__device *device, struct pstk__device_time
         .copy_bytes = atomic_load_explicit(&d->copy_bytes, memory_order_relaxed),
         .used_ns = atomic_load_explicit(&d->timing.used_ns, memory_order_relaxed),
         .starved_ns = atomic_load_explicit(&d->timing.starved_ns, memory_order_relaxed),
+        .start_ns = atomic_load_explicit(&d->timing.start_ns, memory_order_relaxed),
         .waits = d->timed ? &d->timing.waits : NULL};
 }
 

@@ -61,6 +61,9 @@ static void read_lease(struct pstk__timing *timing, struct pstk__timing_lease *l
     struct pstk__timing_stream *stream = place_of(timing, lease->stream);
     const cudaEvent_t arrived = lease->arrived;
     count(&timing->starved_ns, &timing->waits, lease->asked, arrived);
+    if (!timing->is_started)
+        count(&timing->start_ns, NULL, lease->asked, arrived);
+    timing->is_started = 1;
     if (stream->is_known)
         count(&timing->used_ns, NULL, stream->arrived, lease->asked);
     lease->arrived = stream->arrived;

@@ -45,7 +45,9 @@ struct pstk__timing {
     uint32_t is_asking;   /* 1: the entry after them has its stream, and `asked` is recorded */
     uint32_t gap;         /* 1: the lease before the next one went unmeasured */
     uint32_t next_stream; /* entry that the next new stream replaces */
+    uint32_t is_started;  /* 1: start_ns is set */
     _Atomic uint64_t used_ns, starved_ns; /* ns; any thread reads */
+    _Atomic uint64_t start_ns;            /* of starved_ns: the first lease that was measured */
     struct pstk__histogram waits;         /* the waits that starved_ns sums up; any thread reads */
 };
 
