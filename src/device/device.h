@@ -67,7 +67,7 @@ struct pstk__device_times {
     uint64_t used_ns; /* ns, consumer's streams: from a batch's arrival until that stream asks for
                          the next one */
     uint64_t starved_ns; /* ns, consumer's streams: from that request until the batch has arrived */
-    uint64_t start_ns; /* of starved_ns: the first batch */
+    uint64_t start_ns;   /* of starved_ns: the first batch */
     /* ns of these waits, one for each batch; lives as long as the device; NULL: it is not timed */
     const struct pstk__histogram *waits;
 };

@@ -19,8 +19,8 @@ struct clocked {
     uint64_t row_ns;        /* that decoding a row takes; 0: rows are decoded ahead */
     _Atomic uint64_t asked; /* batches that the trainer asked for, the first is 1 */
     _Atomic uint64_t
-        asked_at;           /* the last of them is asked for once the stream has so many records */
-    _Atomic int at_once;    /* 1: rows take no time any more */
+        asked_at;        /* the last of them is asked for once the stream has so many records */
+    _Atomic int at_once; /* 1: rows take no time any more */
     uint64_t used, starved, start; /* nanoseconds */
     int ok;
 };
