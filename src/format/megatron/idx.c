@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 #define MAX_COUNT                                                                                  \
-    (1ull << 40) /* of sequences and of documents: products with 8 do not overflow                 \
-                  */
+    (1ull << 40) /* limit on sequences and on documents: products with 8 do not overflow */
 
 enum { MAGIC = 0, VERSION = 9, DTYPE = 17, N_SEQUENCES = 18, N_BOUNDARIES = 26 };
 

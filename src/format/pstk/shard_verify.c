@@ -28,8 +28,7 @@
 /* Bytes of one read call, so that a slow disk does not delay a stop. */
 #define PIECE_SIZE (1u << 20)
 #define TICK_NS 20000000u /* ns between two calls of the sink's progress */
-/* A result of fetch, which is no error: the bytes could not be read, and `got` has the
- * reason. */
+/* A result of fetch, which is no error: the bytes could not be read, and `got` has the reason. */
 #define UNREAD 1
 
 /* A piece of the file in memory. */
