@@ -210,8 +210,8 @@ static int find_hole(const struct member *member, const struct sample *sample,
     return 0;
 }
 
-/* Check what reading a sample does not: its kept checksum or, without one, holes. Returns 0,
- * IN_HOLE or a negative result. */
+/* Check the sample's kept checksum or, without one, holes: reading a sample checks neither. Returns
+ * 0, IN_HOLE or a negative result. */
 static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
                           struct pstk_error *bad)
 {
@@ -337,8 +337,8 @@ static int open_member(void *user, void **state, struct pstk_error *err)
 
 /* ---- reporting: on the caller's thread ------------------------------------------------------- */
 
-/* Return 1 if the damage is of a whole file and was reported by the previous sample: many samples
- * may lie in one file. */
+/* Return 1 if the damage concerns a whole file and was reported with the previous sample: many
+ * samples may lie in one file. */
 static int is_reported(struct verify *verify, const struct pstk_error *bad)
 {
     if (bad->stage != PSTK_STAGE_SHARD)
@@ -577,7 +577,7 @@ static int open_any(struct verify *verify, struct pstk_error *err)
         pstk__source_salvage(&source, request->path, request->foreign, &salvage, &why);
     if (salvaged == 0 && verify->n_bad == 0) {
         pstk__source_close(
-            source); /* the second attempt succeeded; the first failure still stands */
+            source); /* the second attempt found no damage; return the first failure */
         return rc;
     }
     if (salvaged == 0)
