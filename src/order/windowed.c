@@ -58,7 +58,7 @@ static uint64_t phase_of(const struct pstk__windowed *windowed, uint32_t way)
     return way * windowed->n_window / windowed->interleave.ways;
 }
 
-/* Return the place in the line of samples at which a way begins. */
+/* Return the index in the line of samples at which a way begins. */
 static uint64_t begin_of(const struct pstk__windowed *windowed, uint32_t way)
 {
     const uint64_t longer = way < windowed->n_longer ? way : windowed->n_longer;
@@ -97,7 +97,7 @@ void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t way, ui
     span_of(windowed, way, phase_of(windowed, way), window, first, n);
 }
 
-/* Return the block of a place in the line of samples, and set *row. Places after the last block,
+/* Return the block of an index in the line of samples, and set *row. Indices after the last block,
  * which may be short, are moved up to a multiple of the block's size. */
 static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uint32_t *row)
 {

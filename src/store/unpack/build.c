@@ -31,7 +31,7 @@ struct work {
     struct pstk__index_build *build; /* the build in progress, borrowed: n_done bytes, n_joined
                                         files */
     int dir;                         /* folder where points are made, owned; -1: none yet */
-    uint64_t n_bad;                  /* number of damaged files handed on */
+    uint64_t n_bad;                  /* number of damaged files that were passed on */
     uint8_t *is_new; /* for each file 1: its points were made where none existed; owned; each byte
                         is private to its job until the map has ended */
 };
@@ -77,7 +77,7 @@ int pstk__unpack_is_needed(const struct pstk__unpack_files *files, struct pstk_e
     return r > 0 ? 1 : r;
 }
 
-/* Fail because a file is named as compressed files are, but is not compressed. */
+/* Fail because a file has the name of a compressed file, but is not compressed. */
 static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
 {
     const struct pstk__packing *named = pstk__packing_of(pstk__packing_named(pass->name));
@@ -164,8 +164,8 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
     packed->of.packing = pass.of.packing = (uint32_t)packing;
-    /* The file is unpacked when it is first read. Of zstd, it is not known before then whether all
-     * frames have checksums. */
+    /* The file is unpacked when it is first read. Whether all frames of zstd have checksums is
+     * unknown until then. */
     packed->is_checked = packing == PSTK__WHOLE_BZIP2;
     if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
@@ -182,7 +182,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     return r;
 }
 
-/* As pass_file, but a damaged file is handed on, and does not fail the map. */
+/* As pass_file, but pass on a damaged file instead of failing the map. */
 static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__map_sink *sink,
                              void *result, struct pstk_error *err)
 {
@@ -356,8 +356,8 @@ static int has_points(const struct pstk__packed_files *table)
     return 1;
 }
 
-/* The differs callback of store/index/location.h: returns why the points do not fit the files as
- * they are now. */
+/* The differs callback of store/index/location.h: returns why the points do not fit the current
+ * files. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
