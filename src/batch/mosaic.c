@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic: combine rows of a slot to pictures of four. */
+/* mosaic: combines rows of a slot to pictures of four. */
 #include "batch/slot.h"
 #include "mix/mosaic.h"
 #include "sample/boxes_row.h"
@@ -38,7 +38,7 @@ struct combined_boxes {
     uint64_t n_dropped;
 };
 
-/* Return the end of what a row holds so far: bytes from its beginning. */
+/* Return the end of the row's present content: bytes from its beginning. */
 static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
     return &combined->slot->outputs[output].offsets[row + 1];
@@ -58,7 +58,7 @@ static const void *written_at(const struct combined_boxes *combined, uint32_t ou
            row * pstk__output_written_size(&combined->plan->outputs[output]);
 }
 
-/* Append a box to the row, and its items of the outputs that follow: item `number` of the row
+/* Append a box to the row, and its items in the outputs that follow: item `number` of the row
  * `from`. */
 static void append_box(const struct combined_boxes *combined, uint32_t row,
                        const struct pstk__boxes *box, uint32_t from, uint64_t number)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: makes a list value of its items. */
+/* list: makes a list value from its items. */
 #include "record/list.h"
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ static int check_pixels(const struct pstk_list_item *item, uint64_t i, struct ps
                       (unsigned long long)i, item->width, item->height, PSTK__MAX_PIXELS);
 }
 
-/* Find the facts in the head of item i: from a file's header or, for pixels, from the caller's
+/* Find the facts for the head of item i: from a file's header or, for pixels, from the caller's
  * description. */
 static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                    struct pstk__field_view *view, struct pstk_error *err)
