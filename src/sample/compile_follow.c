@@ -278,7 +278,8 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* Return the name of the boxes field that output i belongs to by the schema, or NULL. */
+/* Return the name of the boxes field that output i belongs to by the schema; without such a field
+ * another one's, or "boxes". */
 static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk__schema *schema = &p->source->schema;
