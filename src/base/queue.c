@@ -25,8 +25,8 @@ struct pstk__queue {
     void *ring[];
 };
 
-/* Lock the queue. A default mutex that we initialised never fails to lock or unlock; if it does,
- * memory is overwritten. */
+/* Lock the queue. A default mutex that the library initialised never fails to lock or unlock; if it
+ * does, memory is overwritten. */
 static void lock(struct pstk__queue *q)
 {
     int r = pthread_mutex_lock(&q->mutex);
