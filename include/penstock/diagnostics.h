@@ -178,10 +178,10 @@ struct pstk_stats {
      * The use of a stream's last batch does not count. */
     uint64_t stream_used_ns;
     /* ns in which those streams waited for batches: from the pstk_next that leased a batch, or from
-     * the time at which the stream reached that point, until the batch arrived. A wait begins at
-     * the first of several calls of which the earlier ended in ETIMEDOUT or EINTR. The first batch
-     * counts, also after a seek. A stream that only takes batches for other streams starves
-     * whenever none is ready. */
+     * the time at which the stream reached that point, until the batch arrived. A wait begins with
+     * the first call, even if it and others ended in ETIMEDOUT or EINTR. The first batch counts,
+     * also after a seek. A stream that only takes batches for other streams starves whenever none
+     * is ready. */
     uint64_t stream_starved_ns;
 
     /* delivered rows with an image from a PNG file that has a palette */

@@ -22,7 +22,7 @@ struct pstk__index_build {
     uint64_t n_done;   /* count reported as done */
     uint64_t n_joined; /* files or samples joined, as the format counts */
     int code; /* error of the first file or sample that could not be added, whose message is in
-                 *err; or 0 */
+               *err; or 0 */
     struct pstk_error *err;
 };
 
