@@ -364,7 +364,7 @@ static int report_damage(void *user, const struct pstk_error *bad)
 }
 
 /* Report progress in samples to the caller. Also `progress` of checksums.h. */
-static int tell_caller(void *user, uint64_t n_done, uint64_t n_total)
+static int report_done(void *user, uint64_t n_done, uint64_t n_total)
 {
     const struct pstk__verify_request *request = ((const struct verify *)user)->request;
     return request->on_progress ? request->on_progress(request->user, n_done, n_total) : 0;
@@ -386,7 +386,7 @@ static int report_progress(void *user, uint64_t n)
     verify->reported_ns = now;
     const uint64_t n_done = verify->n_done / n_parts;
     return verify->writer ? pstk__checksums_report(verify->writer, n_done, verify->n_samples)
-                          : tell_caller(verify, n_done, verify->n_samples);
+                          : report_done(verify, n_done, verify->n_samples);
 }
 
 /* Take the checksums of a block, in the order of blocks; stop at the first bad sample. */
@@ -503,7 +503,7 @@ static int keep(struct verify *verify, struct pstk_error *err)
 {
     struct pstk_verify_report *report = verify->request->report;
     const struct pstk__checksums_work work = {
-        .make = make_checksums, .progress = tell_caller, .user = verify};
+        .make = make_checksums, .progress = report_done, .user = verify};
     const int rc = pstk__checksums_make(&verify->kept, pstk__dataset_source(verify->dataset),
                                         verify->request->foreign, &work, err);
     if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
