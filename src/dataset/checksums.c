@@ -127,15 +127,15 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
     return 0;
 }
 
-/* Return the name of `path` in the folder `place`, both real paths: the path below the folder, or
+/* Return the name of `path` in `folder`, both real paths: the path below the folder, or
  * else the file's name. */
-static const char *name_below(const char *place, const char *path)
+static const char *name_below(const char *folder, const char *path)
 {
-    const size_t n = strlen(place);
+    const size_t n = strlen(folder);
     const char *slash = strrchr(path, '/');
-    if (strcmp(path, place) == 0)
+    if (strcmp(path, folder) == 0)
         return "";
-    if (strncmp(path, place, n) == 0 &&
+    if (strncmp(path, folder, n) == 0 &&
         (n == 1 || path[n] == '/')) /* "/" ends with its own slash */
         return path + n + (n > 1);
     return slash ? slash + 1 : path;
@@ -149,9 +149,9 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
     const char *path = writer->source->path, *name = path;
     const uint64_t fields = pstk__checksums_fields(writer->source);
     const size_t n = strlen(writer->data);
-    const char *place = realpath(writer->data, of_data) ? of_data : writer->data;
+    const char *folder = realpath(writer->data, of_data) ? of_data : writer->data;
     if (realpath(path, of_path))
-        name = name_below(place, of_path);
+        name = name_below(folder, of_path);
     else if (strncmp(path, writer->data, n) == 0)
         name = path + n + strspn(path + n, "/"); /* the path is a pattern */
     pstk__index_digest(writer->location.key, writer->location.format,
@@ -167,7 +167,7 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
         pstk__index_digest(writer->location.key, field->name, strlen(field->name));
         pstk__index_digest(writer->location.key, field->shape, sizeof field->shape);
     }
-    pstk__index_digest(writer->location.place, place, strlen(place));
+    pstk__index_digest(writer->location.path_digest, folder, strlen(folder));
 }
 
 static int begin(struct pstk__checksums_writer *writer, const struct pstk__source *source,
@@ -184,7 +184,7 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
                                                      .ending = PSTK__SIDECAR_CHECKSUMS,
                                                      .what = "checksums",
                                                      .key = {1, 2},
-                                                     .place = {1, 2}};
+                                                     .path_digest = {1, 2}};
     digest_name(writer, foreign);
     return 0;
 }

@@ -66,8 +66,8 @@ struct pstk__blocks {
     struct pstk__row_io *rows; /* rows, extents and spans of all frames, owned */
     struct pstk__extent *extents;
     struct pstk__span_io *spans;
-    struct pstk__block **table; /* n_places, a power of two */
-    uint32_t n_places;
+    struct pstk__block **table; /* n_buckets, a power of two */
+    uint32_t n_buckets;
     struct pstk__block *free;
     struct pstk__block *coming,
         **end; /* blocks begun but not wholly queued, in the order in which they began */
@@ -102,7 +102,7 @@ static int allocate(struct pstk__blocks *b)
     b->rows = calloc(n_rows, sizeof *b->rows);
     b->extents = calloc(n_extents, sizeof *b->extents);
     b->spans = calloc(n_extents, sizeof *b->spans);
-    b->table = calloc(b->n_places, sizeof *b->table);
+    b->table = calloc(b->n_buckets, sizeof *b->table);
     b->tasks = calloc(b->n_ring, sizeof *b->tasks);
     if (!b->ways || !b->requests || !b->frames || !b->rows || !b->extents || !b->spans ||
         !b->table || !b->tasks)
@@ -138,7 +138,7 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
         b->generation = UINT64_MAX;
         b->n_frames = need->n_frames;
         b->n_requests = 4 * (uint64_t)need->n_ways + 4;
-        b->n_places = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
+        b->n_buckets = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
         b->n_ring = power_of_two(4 * (uint64_t)lane->n_tasks);
         b->end = &b->coming;
         b->searched_at = UINT64_MAX;
@@ -197,15 +197,15 @@ void pstk__blocks_list(struct pstk__blocks *b, struct pstk__task *task)
 
 /* ---- the table of blocks -------------------------------------------------------------------- */
 
-static struct pstk__block **place_of(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
+static struct pstk__block **bucket_of(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
 {
     const uint64_t mixed = (line ^ epoch << 40) * 0x9E3779B97F4A7C15u;
-    return &b->table[mixed >> 32 & (b->n_places - 1)];
+    return &b->table[mixed >> 32 & (b->n_buckets - 1)];
 }
 
 static struct pstk__block *look_up(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
 {
-    struct pstk__block *block = *place_of(b, epoch, line);
+    struct pstk__block *block = *bucket_of(b, epoch, line);
     while (block && (block->line != line || block->epoch != epoch))
         block = block->chain;
     return block;
@@ -213,7 +213,7 @@ static struct pstk__block *look_up(const struct pstk__blocks *b, uint64_t epoch,
 
 static void set_free(struct pstk__blocks *b, struct pstk__block *block)
 {
-    struct pstk__block **link = place_of(b, block->epoch, block->line);
+    struct pstk__block **link = bucket_of(b, block->epoch, block->line);
     while (*link != block)
         link = &(*link)->chain;
     *link = block->chain;
@@ -274,7 +274,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     sweep(b);
     if (!b->free && !evict(b))
         return NULL;
-    struct pstk__block *block = b->free, **location = place_of(b, epoch, line);
+    struct pstk__block *block = b->free, **location = bucket_of(b, epoch, line);
     b->free = block->next;
     block->epoch = epoch;
     block->line = line;

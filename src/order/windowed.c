@@ -148,8 +148,8 @@ void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
     out->row = rotate(windowed, out->line, out->row);
 }
 
-void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__interleave_location *out)
+void pstk__windowed_locate(const struct pstk__windowed *windowed, uint64_t k,
+                           struct pstk__interleave_location *out)
 {
     pstk__windowed_line(windowed, k, out);
     out->id =
@@ -159,7 +159,7 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k)
 {
     struct pstk__interleave_location location;
-    pstk__windowed_place(windowed, k, &location);
+    pstk__windowed_locate(windowed, k, &location);
     return location.id;
 }
 

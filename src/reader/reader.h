@@ -33,7 +33,7 @@ struct pstk__read {
     uint64_t queued_ns;      /* time at which it was queued; used by the caller */
     uint16_t n_refused;      /* EINTR and EAGAIN in a row; used by the backend */
     uint16_t stalled; /* 1 after an attempt that got no further than `done`; used by the backend */
-    uint32_t place;   /* index in a table; used by the backend */
+    uint32_t taken_index; /* index in a table; used by the backend */
 };
 
 struct pstk__cpu_times;

@@ -161,7 +161,7 @@ static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
     }
     assert(u->n_taken < u->depth);
     pstk__reader_begin(read);
-    read->place = u->n_taken;
+    read->taken_index = u->n_taken;
     u->taken[u->n_taken++] = read;
     prepare(u, read);
 }
@@ -169,8 +169,8 @@ static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
 /* Remove a reaped read from `taken`; the last one moves to its index. */
 static void untake(struct uring *u, const struct pstk__read *read)
 {
-    u->taken[read->place] = u->taken[--u->n_taken];
-    u->taken[read->place]->place = read->place;
+    u->taken[read->taken_index] = u->taken[--u->n_taken];
+    u->taken[read->taken_index]->taken_index = read->taken_index;
 }
 
 /* Submit the queue to the kernel; with `wait`, return only after a read finished or a signal came.

@@ -23,8 +23,8 @@ int pstk__index_spot_of(const struct pstk__index_location *location, int in_cach
 {
     char name[80];
     snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", location->format,
-             location->key[0] ^ (in_cache ? location->place[0] : 0),
-             location->key[1] ^ (in_cache ? location->place[1] : 0),
+             location->key[0] ^ (in_cache ? location->path_digest[0] : 0),
+             location->key[1] ^ (in_cache ? location->path_digest[1] : 0),
              location->ending ? location->ending : PSTK__SIDECAR_INDEX);
     int r = in_cache ? join(spot->folder, location->cache, "/" PSTK__SIDECAR_CACHE, "")
                      : join(spot->folder, location->data, "/" PSTK__SIDECAR_FOLDER, "");

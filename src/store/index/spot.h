@@ -20,7 +20,7 @@ struct pstk__index_location {
     const char *ending; /* ending of the file's name; NULL: ".index" */
     const char *what;   /* kind of file for messages; NULL: "index" */
     uint64_t key[2]; /* digest of all that the index depends on, except sizes and times of files */
-    uint64_t place[2]; /* digest of the data set's absolute path, for the name in `cache` */
+    uint64_t path_digest[2]; /* digest of the data set's absolute path, for the name in `cache` */
 };
 
 struct pstk__index_spot {

@@ -295,7 +295,7 @@ static int build(void *user, struct pstk__index_build *build)
                                 pstk__index_writer_path(build->writer));
     work->build = build;
     work->n_bad = 0;
-    int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
+    int r = pstk__packed_set_folder(work->table, pstk__index_writer_path(build->writer), err);
     if (r < 0)
         return r;
     pstk__sidecar_remove_left(work->dir, PSTK__SIDECAR_POINTS, PSTK__SIDECAR_DEAD_SECONDS);
@@ -365,7 +365,7 @@ static const char *differs(void *user, const struct pstk__index *index)
     const char *why = pstk__index_differs(index, files->names, files->sizes, files->changed_ns);
     if (why)
         return why;
-    return pstk__packed_place(work->table, index->path, NULL) < 0 ||
+    return pstk__packed_set_folder(work->table, index->path, NULL) < 0 ||
                    take_rows(work->table, index) < 0 || !has_points(work->table)
                ? "points are missing"
                : NULL;
@@ -394,10 +394,11 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
 {
     struct pstk__index *index;
     struct work work = {.table = table, .files = files, .dir = -1};
-    struct pstk__index_location location = {.data = files->folder,
-                                            .cache = files->cache,
-                                            .format = "points",
-                                            .place = {table->place[0], table->place[1]}};
+    struct pstk__index_location location = {
+        .data = files->folder,
+        .cache = files->cache,
+        .format = "points",
+        .path_digest = {table->path_digest[0], table->path_digest[1]}};
     digest_key(files, location.key);
     work.is_new = calloc(table->names.n + 1, 1);
     if (!work.is_new)
@@ -413,7 +414,7 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
     free(work.is_new);
     if (r < 0)
         return r;
-    r = pstk__packed_place(table, index->path, err);
+    r = pstk__packed_set_folder(table, index->path, err);
     if (r == 0 && take_rows(table, index) < 0)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%s is damaged: remove it, and it is made again", index->path);

@@ -41,7 +41,7 @@ struct pstk__packed_files {
     struct pstk__texts names;
     struct pstk__packed *at; /* names.n files, owned */
     uint64_t n_bytes;        /* compressed bytes of all files */
-    uint64_t place[2];       /* digest of the folder's absolute path */
+    uint64_t path_digest[2]; /* digest of the folder's absolute path */
     uint32_t data_owner;     /* user id of the folder's owner */
     char *cache_path;        /* folder for caches, owned, or NULL */
     uint64_t cache_size;     /* limit in bytes, or 0: auto */
@@ -49,8 +49,8 @@ struct pstk__packed_files {
     int has_mutex;
     struct pstk__cache *cache; /* guarded by `opening`; owned; NULL: not open */
     char *points;              /* folder of the access points files, owned; NULL: not known yet */
-    uint32_t *places; /* numbers of files by the hash of their path, owned; PSTK__NO_FILE: free */
-    uint64_t mask;    /* number of places - 1 */
+    uint32_t *buckets; /* numbers of files by the hash of their path, owned; PSTK__NO_FILE: free */
+    uint64_t mask;     /* number of buckets - 1 */
     uint64_t patience_ns;   /* ns that another maker may make no progress; shorter in tests */
     _Atomic int is_stopped; /* 1: nobody wants entries any more */
 };
@@ -66,8 +66,8 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
 /* Write the path of a file. 0, or EINVAL: the path is too long. */
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size);
 /* Set the folder of the access points files to the folder of the index at this path. */
-int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
-                       struct pstk_error *err);
+int pstk__packed_set_folder(struct pstk__packed_files *table, const char *index_path,
+                            struct pstk_error *err);
 /* 1: the file is unpacked as a whole. */
 static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
 {
