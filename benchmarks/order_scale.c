@@ -227,7 +227,7 @@ static void look_at(struct reading *reading, const struct pstk__windowed *window
     const uint32_t ways = windowed->interleave.ways;
     const uint64_t common = greatest_divisor(ways, reading->world);
     struct pstk__interleave_location location;
-    pstk__windowed_place(windowed, k, &location);
+    pstk__windowed_locate(windowed, k, &location);
     const struct pstk__interleave_blocks own =
         pstk__windowed_blocks(windowed, location.way, location.window);
     uint64_t first;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/diagnostics.h - what a loader does, did and would do.
+ * penstock/diagnostics.h - statistics, metrics, traces and predictions of a loader.
  *
  *   pstk_get_stats      counts, times, memory, fallbacks, and the bottleneck, since open
  *   pstk_get_metrics    counts and times of a window of time
  *   pstk_trace_write    a trace of its threads
- *   pstk_predict        what more workers, faster storage or other kernels would change
+ *   pstk_predict        the rate with more workers, faster storage or other kernels
  *   pstk_status_ask     the same questions to a loader of another process
  */
 #ifndef PENSTOCK_DIAGNOSTICS_H
@@ -19,11 +19,11 @@ extern "C" {
 
 struct pstk_loader;
 
-/* ---- what was done: counts, times, memory, fallbacks, and the bottleneck --------------------- */
+/* ---- statistics: counts, times, memory, fallbacks, and the bottleneck ------------------------ */
 
-/* Time of one kind of thread, summed over its threads, since the first pstk_next began: what a
- * thread does or waits for before it does not count, nor does the part before it of a span that
- * lies across. Until then the times are 0. A pstk_seek changes nothing. */
+/* Time of one kind of thread, summed over its threads, since the first pstk_next began. Work and
+ * waits before it do not count; of a span that began before it, only the later part does. Until
+ * then the times are 0. A pstk_seek changes nothing. */
 struct pstk_stage_stats {
     /* ns at work */
     uint64_t busy_ns;
@@ -31,12 +31,12 @@ struct pstk_stage_stats {
     uint64_t starved_ns;
     /* ns of waiting for the stage after, until it has room */
     uint64_t blocked_ns;
-    /* ns of CPU time, which is below busy_ns where threads wait for cores, for pages or for locks.
-     * reader: with the threads that read for it, but without those of the kernel. consumer: 0,
-     * its threads are the program's */
+    /* ns of CPU time; below busy_ns where threads wait for cores, for pages or for locks. reader:
+     * its helper threads are included, the kernel's are not. consumer: 0, its threads are the
+     * program's */
     uint64_t cpu_ns;
-    /* ns in which threads were ready to run and no core was free: what Linux counts as the run
-     * delay (/proc/PID/schedstat); 0 where it does not. consumer: 0 */
+    /* ns in which threads were ready to run and no core was free: Linux's run delay
+     * (/proc/PID/schedstat); 0 on systems without it. consumer: 0 */
     uint64_t core_wait_ns;
     /* since open. reader: reads; workers: rows, also those that a seek discarded; uploader and
      * consumer: batches */
@@ -47,8 +47,8 @@ struct pstk_stage_stats {
 
 /* The stage that limits the loader's rate. */
 enum pstk_bottleneck {
-    /* too little time has passed, or no stage spends even a tenth of its time on what it would
-     * limit by, though the consumer waits */
+    /* too little time has passed; or no stage spends a tenth of its time on work that could limit,
+     * though the consumer waits */
     PSTK_BOTTLENECK_UNKNOWN = 0,
     PSTK_BOTTLENECK_STORAGE = 1,
     PSTK_BOTTLENECK_DECODE = 2,
@@ -56,7 +56,7 @@ enum pstk_bottleneck {
     PSTK_BOTTLENECK_CONSUMER = 4,
     /* the reader thread itself: its cost per record */
     PSTK_BOTTLENECK_READER = 5,
-    /* no core is free: the reader would limit, and waits for a core longer than it has one. Of a
+    /* no core is free: the reader would limit, and waits for a core longer than it has one. In a
      * prediction (pstk_predict): more work finds no core */
     PSTK_BOTTLENECK_CORES = 6,
 };
@@ -117,20 +117,21 @@ struct pstk_stats {
 
     /* Counts since open. A batch that is delivered twice counts twice. */
 
-    /* delivered */
+    /* samples delivered */
     uint64_t n_samples;
     /* bytes read for the delivered batches, without index pages */
     uint64_t bytes_delivered;
-    /* delivered */
+    /* batches delivered */
     uint64_t n_batches;
     /* delivered rows whose sample was bad and has a replacement */
     uint64_t n_replacements;
-    /* bytes that the storage read: also for read-ahead, rounding and index pages */
+    /* bytes that the storage read, with read-ahead, rounding and index pages */
     uint64_t bytes_read;
     uint64_t n_reads;
-    /* of n_reads: those of workers, who read what the page cache holds */
+    /* part of n_reads: reads by workers, of bytes that the page cache holds */
     uint64_t n_cached_reads;
-    /* of n_cached_reads: their bytes were gone when the worker came, who waited for storage */
+    /* part of n_cached_reads: reads whose bytes had left the page cache, so that the worker waited
+     * for storage */
     uint64_t n_evicted_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
@@ -177,9 +178,10 @@ struct pstk_stats {
      * The use of a stream's last batch does not count. */
     uint64_t stream_used_ns;
     /* ns in which those streams waited for batches: from the pstk_next that leased a batch, or from
-     * when the stream came to that point, until the batch arrived. Calls that ended in ETIMEDOUT or
-     * EINTR before it count from the first. The first batch counts, also after a seek. A stream
-     * that only takes batches for other streams starves whenever none is ready. */
+     * the time at which the stream reached that point, until the batch arrived. A wait begins with
+     * the first call, even if it and others ended in ETIMEDOUT or EINTR. The first batch counts,
+     * also after a seek. A stream that only takes batches for other streams starves whenever none
+     * is ready. */
     uint64_t stream_starved_ns;
     /* of stream_starved_ns: the loader's first batch, for which the pipeline fills */
     uint64_t stream_start_ns;
@@ -191,24 +193,23 @@ struct pstk_stats {
     uint64_t n_damaged_images;
     /* boxes of delivered rows that were dropped: nothing of them was left, or too little */
     uint64_t n_dropped_boxes;
-    /* rows of a windowed order that were read by themselves, because their block was not there:
-     * after open and pstk_seek */
+    /* rows of a windowed order that were read by themselves, after open or pstk_seek, because their
+     * block was not in memory */
     uint64_t n_lone_rows;
     /* bytes of the blocks of a windowed order; 0 for other orders */
     uint64_t block_memory;
     /* ns of CPU time of all threads of the process since the first pstk_next began; 0 until then */
     uint64_t cpu_ns;
-    /* rows, of stage_workers.n_items, that were made before the first pstk_next: the times of the
-     * workers leave them out */
+    /* part of stage_workers.n_items: rows made before the first pstk_next; the times of the workers
+     * leave them out */
     uint64_t n_rows_ahead;
 };
 
-/* Copy the statistics to *stats, up to its size. It waits for nothing but another thread that asks,
- * too. The system is asked for cpu_ns and core_wait_ns of the stages again once the last answer is
- * up to 100 ms old. borrows. */
+/* Copy the statistics to *stats, up to its size. It waits only for other threads in the same call.
+ * It asks the system for cpu_ns and core_wait_ns of the stages at most every 100 ms. borrows. */
 PSTK_API int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats *stats);
 
-/* Return what limited (enum pstk_bottleneck) between two calls of pstk_get_stats: the caller
+/* Return the bottleneck (enum pstk_bottleneck) between two calls of pstk_get_stats. The caller
  * subtracts the earlier stages' times, n_batches and times of streams from the later ones, and
  * leaves stats->size. The rule is that of stats->bottleneck. PSTK_BOTTLENECK_UNKNOWN: stats is
  * NULL, its size leaves one of them out, or too little time has passed. Pure. Thread: any. */
@@ -243,9 +244,9 @@ PSTK_API uint32_t pstk_find_bottleneck(const struct pstk_stats *stats);
  * count the events of the thread, and those that newer ones overwrote.
  */
 
-/* Write the trace so far to the file `path`; NULL: to settings.observe.trace_path, where pstk_close
- * then writes it again if more has happened. Threads go on meanwhile. EINVAL: the loader keeps no
- * trace, or has no trace_path, or the name ends in .gz or .GZ; else what the system refused.
+/* Write the trace so far to the file `path`. NULL: to settings.observe.trace_path, which pstk_close
+ * then writes again if more has happened. Threads go on meanwhile. EINVAL: the loader keeps no
+ * trace, or has no trace_path, or the name ends in .gz or .GZ; other errors are the system's.
  * Thread: any. */
 PSTK_API int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_error *err);
 
@@ -269,7 +270,7 @@ struct pstk_distribution {
     /* values */
     uint64_t n;
     uint64_t sum;
-    /* half of the values, 95 % and 99 % of them are at most so large, and all of them */
+    /* upper bounds of half, of 95 % and of 99 % of the values; and their maximum */
     uint64_t p50, p95, p99, max;
 };
 
@@ -288,48 +289,48 @@ struct pstk_metrics {
     /* delivered batches for which pstk_next did not wait */
     uint64_t n_ready;
 
-    /* ns that pstk_next waited for each delivered batch, on the host; calls that ended in ETIMEDOUT
-     * or EINTR before it are part of that */
+    /* ns that pstk_next waited for each delivered batch, on the host, with earlier calls that ended
+     * in ETIMEDOUT or EINTR */
     struct pstk_distribution wait;
-    /* ns of each of n_reads, from when it was queued until a reader saw its end. A worker's read
-     * counts from its begin to its end */
+    /* ns of each read that n_reads counts, from its queueing until a reader saw its end. A worker's
+     * read counts from its begin to its end */
     struct pstk_distribution read;
-    /* ns of a worker for a run of rows: its reads from the page cache, decoding, operations, and
-     * for the last run of a batch its completion */
+    /* ns of a worker for a run of rows: its reads from the page cache, decoding and operations; for
+     * the last run of a batch also the completion of the batch */
     struct pstk_distribution decode;
-    /* ns from queueing the copies of a batch to the device until they were seen done */
+    /* ns from queueing the copies of a batch to the device until the loader saw them done */
     struct pstk_distribution copy;
     /* bits of enum pstk_fallback, since pstk_open */
     uint32_t fallbacks;
     uint32_t reserved;
 
-    /* ns from when all rows of a batch were made until the batch was complete: functions of whole
-     * batches, MixUp, ragged rows; part of `decode`, too */
+    /* ns from the last row of a batch until the batch was complete: functions of whole batches,
+     * MixUp, ragged rows. They are part of `decode`, too */
     struct pstk_distribution finish;
-    /* ns that the consumer's stream waited for each batch, on the device; with
-     * settings.device.measure, and once the device is past the wait. With 64 waits under way, the
-     * next ones are left out */
+    /* ns that the consumer's stream waited for each batch, on the device, with
+     * settings.device.measure; known once the device is past the wait. While 64 waits are under
+     * way, further ones are left out */
     struct pstk_distribution stream;
-    /* jobs (runs of rows that were read) that a worker left in its queue when it took one */
+    /* jobs (runs of rows that were read) left in a worker's queue when it took one */
     struct pstk_distribution jobs;
-    /* slots that were ready, leased and free, of those that batches are delivered from, when a call
-     * of pstk_next began; the others were being filled. Noted at most every 10 ms */
+    /* slots that were ready, leased and free when a call of pstk_next began, among those that
+     * batches are delivered from; the others were being filled. Noted at most every 10 ms */
     struct pstk_distribution ready, leased, free;
 };
 
-/* Copy out what happened in a window (enum pstk_window), up to metrics->size. Thread: any;
- * pstk_next never waits for it. EINVAL: the window, the size. */
+/* Copy out the metrics of a window (enum pstk_window), up to metrics->size. Thread: any; pstk_next
+ * never waits for it. EINVAL: the window or the size is wrong. */
 PSTK_API int pstk_get_metrics(struct pstk_loader *loader, uint32_t window,
                               struct pstk_metrics *metrics);
 
 /* ---- what other workers, storage or kernels would change ------------------------------------- */
 
 /*
- * Each stage has a rate at which it would be busy all the time: the rate of the loader, over the
- * part of its time in which the stage is busy (the utilization law). The lowest of these rates
- * limits. A change of the machine changes some of them; the prediction is the rate so far, times
- * how much the lowest of them changes. The cores have such a rate, too: n_cores over the CPU time
- * of a sample.
+ * Each stage has a rate at which it would be busy all the time: the rate of the loader, divided by
+ * the part of its time in which the stage is busy (the utilization law). The lowest of these rates
+ * limits. A change of the machine changes some of them. The prediction is the rate so far, times
+ * the ratio of the new lowest rate to the old one. The cores have such a rate, too: n_cores over
+ * the CPU time of a sample.
  *
  * The model leaves out that threads share a core's units, caches and memory, and that the clock
  * falls when more cores are busy.
@@ -344,13 +345,13 @@ struct pstk_forecast_settings {
     uint32_t size;
     /* workers */
     uint32_t n_threads;
-    /* storage so many times as fast, in bytes and in latency */
+    /* factor by which storage is faster, in bytes and in latency */
     double storage_factor;
     /* time of a worker for a sample, as a multiple of that so far; with other kernels a ratio of
      * two kernels_ns of pstk_measure_ceilings */
     double worker_factor;
-    /* cores that the process may use, perhaps a fraction by a CPU quota; 0: not known, so that the
-     * cores never limit */
+    /* cores that the process may use, a fraction under a CPU quota; 0: unknown, so that the cores
+     * never limit */
     double n_cores;
     /* 1: the consumer takes every batch at once */
     uint32_t no_consumer;
@@ -360,7 +361,7 @@ struct pstk_forecast_settings {
 struct pstk_forecast {
     /* sizeof(struct pstk_forecast), set by the caller */
     uint32_t size;
-    /* enum pstk_bottleneck: what would limit then */
+    /* enum pstk_bottleneck of the prediction */
     uint32_t limit;
     /* rate since the first pstk_next: samples over the time of the consumer */
     double measured;
@@ -368,8 +369,8 @@ struct pstk_forecast {
     double samples_per_second;
 };
 
-/* Predict the rate of a loader from its statistics. Pure: nothing is measured or changed. EINVAL: a
- * size, a factor or n_cores that is negative or not finite. Thread: any. */
+/* Predict the rate of a loader from its statistics. Pure: it measures and changes nothing. EINVAL:
+ * a size is wrong; a factor or n_cores is negative or not finite. Thread: any. */
 PSTK_API int pstk_predict(const struct pstk_stats *stats,
                           const struct pstk_forecast_settings *settings,
                           struct pstk_forecast *forecast);
@@ -378,12 +379,12 @@ PSTK_API int pstk_predict(const struct pstk_stats *stats,
 
 /*
  * A loader with settings.observe.monitor_path has a status file: a small file (4 KiB) at that path,
- * with the loader's process in it. pstk_status_ask writes a question to the file, and a thread of
- * the loader, which sleeps otherwise, writes the answer. So an answer comes also while the training
- * program computes or hangs; nothing is measured or written while nobody asks. `penstock top` asks
- * all loaders of a user.
+ * which names the loader's process. pstk_status_ask writes a question to the file. A thread of the
+ * loader, which sleeps otherwise, writes the answer. So an answer comes also while the training
+ * program computes or hangs. The loader measures and writes nothing while nobody asks. `penstock
+ * top` asks all loaders of a user.
  *
- * pstk_close removes the file. A process that was killed leaves it; pstk_status_ask says so.
+ * pstk_close removes the file. A killed process leaves it, and pstk_status_ask reports that.
  */
 
 /* The outcome of a question. */
@@ -393,12 +394,12 @@ enum pstk_status_state {
     PSTK_STATUS_SILENT = 1,
     /* the process has ended without pstk_close: the file may be deleted */
     PSTK_STATUS_ENDED = 2,
-    /* no answer, of a process of another machine or PID namespace: it cannot be known whether it
-     * runs */
+    /* no answer from a process of another machine or PID namespace: nothing shows whether it runs
+     */
     PSTK_STATUS_ELSEWHERE = 3,
 };
 
-/* The loader that owns a status file. */
+/* The loader that owns a status file, and its answer. */
 struct pstk_status {
     /* sizeof(struct pstk_status), set by the caller */
     uint32_t size;
@@ -406,7 +407,7 @@ struct pstk_status {
     uint32_t state;
     /* process id, in its own PID namespace */
     uint32_t pid;
-    /* 1: that is another PID namespace than the caller's, or another machine's */
+    /* 1: pid is of another PID namespace than the caller's, or of another machine */
     uint32_t is_foreign;
     /* rank and world of the loader's settings */
     uint32_t rank, world;
@@ -418,7 +419,7 @@ struct pstk_status {
     /* samples of an epoch, of all ranks */
     uint64_t n_samples;
 
-    /* Members of the answer; 0 without an answer. */
+    /* Members of the answer; 0 without one. */
 
     /* time at which the answer was written, in ns of CLOCK_REALTIME */
     uint64_t answered_ns;
@@ -427,17 +428,16 @@ struct pstk_status {
 
     /* name of the machine or container; cut if longer */
     char host[64];
-    /* path of the data set, as it was given; of a longer one the end, after "..." */
+    /* path of the data set, as it was given; of a long path the end, after "..." */
     char path[512];
 };
 
 /* Ask the loader whose status file is the file `path`, and wait up to timeout_ns for its answer:
  * about 1 ms where the machine has a free core. stats (since pstk_open) and metrics (of
- * PSTK_WINDOW_MINUTE) may be NULL; they have their sizes set, and are 0 without an answer. Returns
- * 0 if the file is a status file, whatever became of the question (status->state). ENOENT: there is
- * no such file (any more). EACCES: it belongs to another user. ENODATA: it is something else than a
- * status file, or it is just being made. EBADMSG: damaged. ENOTSUP: of a newer penstock. Thread:
- * any. */
+ * PSTK_WINDOW_MINUTE) may be NULL; the caller sets their sizes, and they are 0 without an answer.
+ * Returns 0 if the file is a status file; status->state has the outcome. ENOENT: there is no such
+ * file (any more). EACCES: it belongs to another user. ENODATA: it is not a status file, or not
+ * complete yet. EBADMSG: damaged. ENOTSUP: of a newer penstock. Thread: any. */
 PSTK_API int pstk_status_ask(const char *path, int64_t timeout_ns, struct pstk_status *status,
                              struct pstk_stats *stats, struct pstk_metrics *metrics,
                              struct pstk_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/draw.h - operations on pixels of the program: what a list does to one sample, and each
- * of the operations that it draws.
+ * penstock/draw.h - operations on pixels of the program: the operations that a list draws for one
+ * sample, and each of them alone.
  */
 #ifndef PENSTOCK_DRAW_H
 #define PENSTOCK_DRAW_H
@@ -14,15 +14,15 @@ extern "C" {
 
 /* ---- drawn operations ---------------------------------------------------------------------- */
 
-/* Kinds of fixed operations that belong to one image: random ones draw them, pstk_op_apply takes
- * them, and a list does not. Numbers are none of enum pstk_op_kind. */
+/* Kinds of fixed operations that lists do not take: random operations draw them for one image, and
+ * pstk_op_apply takes them. Their numbers differ from those of enum pstk_op_kind. */
 enum pstk_drawn_kind {
     /* a part of the image, resized to width x height. Random resized crops draw it */
     PSTK_DRAWN_RESIZED_CROP = 32,
-    /* CROP of a part inside of the image, which boxes without their centre in it do not survive.
+    /* CROP of a part inside of the image; boxes whose centre is outside of it are dropped.
      * RANDOM_IOU_CROP draws it */
     PSTK_DRAWN_IOU_CROP = 151,
-    /* the results of its chains, mixed. Its children are the chains, each of which begins with
+    /* the mixed results of its chains. Its children are the chains, each of which begins with
      * MIX_CHAIN; the other children are fixed and keep size and channels. AUG_MIX and TIMM_AUG_MIX
      * draw it */
     PSTK_DRAWN_MIX = 82,
@@ -63,22 +63,22 @@ struct pstk_draw {
     uint64_t sample_id;
 };
 
-/* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
- * takes except ERASE, if they fit the image. They are those that a loader with this seed, list and
- * random group applies to an image of this shape in this epoch. NORMALIZE is left out: it makes no
- * u8 pixels. ERASE comes last. Children of MIX come after it, in `drawn`, too. Returns their
- * number, and writes at most `capacity` of them to `drawn`, which may be NULL if that is 0;
- * negative: an error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
+/* Draw the operations that a list applies to one sample: fixed operations, each of which
+ * pstk_op_apply takes except ERASE, if they fit the image. They are those that a loader with this
+ * seed, list and random group applies to an image of this shape in this epoch. NORMALIZE is left
+ * out: it makes no u8 pixels. ERASE comes last. Children of MIX come after it, in `drawn`, too.
+ * Returns their number, and writes at most `capacity` of them to `drawn`, which may be NULL if that
+ * is 0; negative: an error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
 PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
                            const struct pstk_shape *shape, const struct pstk_draw *draw,
                            struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);
 
-/* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result, and writes it to
- * `out`, in other memory, unless that is NULL. `kernels`: enum pstk_kernels. All pointers: borrows.
- * EINVAL: a wrong parameter, a random operation, or an image that lacks the part, is smaller than
- * half of the kernel, or is larger than what it is padded to. ENOTSUP: these kernels do not run
- * here. EFBIG: the result has a side above 65535 pixels, or is more than 16 times as long as wide.
- */
+/* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result. Writes the result
+ * to `out`, which is other memory than the pixels, unless `out` is NULL. `kernels`: enum
+ * pstk_kernels. All pointers: borrows. EINVAL: a wrong parameter, a random operation, or an image
+ * that lacks the part, is smaller than half of the kernel, or is larger than the size to pad to.
+ * ENOTSUP: these kernels do not run here. EFBIG: the result has a side above 65535 pixels, or is
+ * more than 16 times as long as wide. */
 PSTK_API int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
                            const struct pstk_shape *shape, void *out, struct pstk_shape *out_shape,
                            struct pstk_error *err);

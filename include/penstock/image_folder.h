@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/image_folder.h - the images of a folder, for programs that pack them: which files they
- * are, in which order, and of which class.
+ * penstock/image_folder.h - the images of a folder, for programs that pack them: files, order and
+ * classes.
  *
  *   struct pstk_image_folder_settings s = {.size = sizeof s, .path = "train"};
  *   struct pstk_image_folder_info info = {.size = sizeof info};
@@ -15,12 +15,12 @@
  * The folder holds images, or a folder of images for each class. The order is that of
  * torchvision.datasets.ImageFolder: classes by name, the folders of a class by path, the files of a
  * folder by name; all comparisons are bytewise. If no folder in it has an image, there are no
- * classes. A file is an image by its name (.jpg, .jpeg, .png, and those that ImageFolder takes as
- * well: .ppm, .bmp, .pgm, .tif, .tiff, .webp). Names that begin with a dot are passed over,
- * whatever has them. Links are followed.
+ * classes. A file is an image by its name (.jpg, .jpeg, .png, and ImageFolder's others: .ppm,
+ * .bmp, .pgm, .tif, .tiff, .webp). Files and folders whose names begin with a dot are skipped.
+ * Links are followed.
  *
- * Only names are read, and the first bytes of files where their names do not decide. Files that lie
- * in the folder later, or are removed, do not change what was found.
+ * Only names are read, and the first bytes of files whose names do not decide. The list does not
+ * change when files are added or removed later.
  */
 #ifndef PENSTOCK_IMAGE_FOLDER_H
 #define PENSTOCK_IMAGE_FOLDER_H
@@ -37,13 +37,13 @@ struct pstk_image_folder;
 struct pstk_image_folder_settings {
     /* sizeof(struct pstk_image_folder_settings), set by the caller */
     uint32_t size;
-    /* 1: a file whose first bytes are a JPEG's or PNG's is an image, too, whatever its name.
-     * default: 0 */
+    /* 1: a file whose first bytes are a JPEG's or PNG's is an image, whatever its name. default: 0
+     */
     uint32_t by_content;
-    /* the folder; borrows */
+    /* path of the folder; borrows */
     const char *path;
-    /* a folder that is passed over if it lies below the first one: what the program writes; it need
-     * not exist; borrows. default: NULL, none */
+    /* path of a folder that is skipped if it lies below `path`: the program's output. It need not
+     * exist; borrows. default: NULL, none */
     const char *skip_path;
     /* called now and then with the images found so far, and a total of 0; a non-zero result ends
      * the search with ECANCELED. default: NULL */
@@ -61,29 +61,29 @@ struct pstk_image_folder_info {
     uint64_t n_images;
     /* class folders; 0: there are no classes */
     uint64_t n_classes;
-    /* images right in a folder that has classes: they are of no class, and not among n_images */
+    /* images directly in a folder that has classes: they have no class, and n_images does not count
+     * them */
     uint64_t n_left_out;
-    /* names that begin with a dot, except .penstock, skip_path, and all that lies in such folders
-     */
+    /* names that begin with a dot, and all below such folders, without .penstock and skip_path */
     uint64_t n_hidden;
-    /* files with the name of an image format that ImageFolder does not take (.gif, .avif, ...),
-     * whose first bytes are an image's */
+    /* files whose name and first bytes are those of an image format that ImageFolder lacks (.gif,
+     * .avif, ...) */
     uint64_t n_foreign;
-    /* other files; but not the one that marks the folder as an export */
+    /* other files, without the marker of an export */
     uint64_t n_others;
 };
 
-/* Find the images of a folder. A folder without images is no error. EINVAL: a class folder has no
- * images, or a name that is not UTF-8; a link leads to a folder that it lies in; folders are nested
- * too deeply. ENOENT, EACCES, ...: a folder cannot be read; err.native has the errno:
- * ENOTDIR of a path that is a file. ECANCELED: on_progress ended it. Messages have names as they
- * are, below the folder; that of path itself as it was given. */
+/* Find the images of a folder. A folder without images is no error. Returns owned in *out. EINVAL:
+ * a class folder has no images, or a name that is not UTF-8; a link leads to a folder that it lies
+ * in; folders are nested too deeply. ENOENT, EACCES, ...: a folder cannot be read; err.native has
+ * the errno: ENOTDIR if `path` is a file. ECANCELED: on_progress ended it. Messages have names
+ * relative to the folder, and `path` itself as it was given. */
 PSTK_API int pstk_image_folder_open(struct pstk_image_folder **out,
                                     const struct pstk_image_folder_settings *s,
                                     struct pstk_error *err);
 /* Free what was found; null *folder. NULL is fine. */
 PSTK_API void pstk_image_folder_close(struct pstk_image_folder **folder);
-/* Fill *info. EINVAL: its size is not set. */
+/* Copy the counts to *info, up to its size. EINVAL: its size is not set. */
 PSTK_API int pstk_image_folder_get_info(const struct pstk_image_folder *folder,
                                         struct pstk_image_folder_info *info);
 /* Return the path of image i, below the folder. *number (may be NULL) becomes the number of its
@@ -93,8 +93,8 @@ PSTK_API const char *pstk_image_folder_path(const struct pstk_image_folder *fold
                                             uint32_t *number);
 /* Return the name of class i. NULL: there is no such class. It lives as long as the folder. */
 PSTK_API const char *pstk_image_folder_class(const struct pstk_image_folder *folder, uint64_t i);
-/* Return the name of image format i of those that n_foreign counts, in the order of their first
- * files ("AVIF", "GIF"); *n (may be NULL) becomes how many files have it. NULL: there is no such
+/* Return the name of image format i among those that n_foreign counts, in the order of their first
+ * files ("AVIF", "GIF"); *n (may be NULL) becomes its number of files. NULL: there is no such
  * format. Static storage. */
 PSTK_API const char *pstk_image_folder_foreign(const struct pstk_image_folder *folder, uint32_t i,
                                                uint64_t *n);

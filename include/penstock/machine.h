@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/machine.h - what the machine offers a loader, and what each of its parts does alone.
+ * penstock/machine.h - the resources of this machine, and the rate of each part of a loader alone.
  */
 #ifndef PENSTOCK_MACHINE_H
 #define PENSTOCK_MACHINE_H
@@ -22,7 +22,7 @@ enum pstk_kernels {
     PSTK_KERNELS_C = 1,
     PSTK_KERNELS_AVX2 = 2,
     PSTK_KERNELS_AVX512 = 3,
-    /* on aarch64, which has it and C alone */
+    /* aarch64, which has only NEON and C */
     PSTK_KERNELS_NEON = 4,
 };
 
@@ -35,11 +35,11 @@ struct pstk_machine {
 
     /* cores in this process's affinity mask */
     uint32_t n_cores;
-    /* cores that the cgroup's CPU quota leaves */
+    /* cores, within the cgroup's CPU quota */
     uint32_t n_usable;
-    /* NUMA nodes with those cores */
+    /* NUMA nodes of those cores */
     uint32_t n_nodes;
-    /* bytes of the machine, or its cgroup's limit if that is lower */
+    /* bytes of the machine's memory, or its cgroup's limit if that is lower */
     uint64_t memory;
     /* bytes of RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
     uint64_t memlock;
@@ -48,7 +48,7 @@ struct pstk_machine {
     /* cores that the cgroup grants; 0: no quota */
     double cpu_quota;
 
-    /* Reading. pstk_get_machine tries it, some 40 ms, only where size reaches past io_uring. */
+    /* Reading. pstk_get_machine tries these, some 40 ms, only if `size` reaches past io_uring. */
 
     /* 1: a ring can be set up and entered; <0: -errno of the refused call */
     int32_t io_uring;
@@ -67,8 +67,8 @@ struct pstk_machine {
 
     /* the best enum pstk_kernels of this CPU */
     uint32_t kernels;
-    /* -1: a build without CUDA, or no driver that it can use. pstk_get_machine looks for devices,
-     * which takes 0.1 s and more, only where size reaches past this member */
+    /* devices of CUDA; -1: a build without CUDA, or no usable driver. pstk_get_machine looks for
+     * devices, which takes 0.1 s and more, only if `size` reaches past this member */
     int32_t n_cuda_devices;
 
     /* Names. */
@@ -82,14 +82,15 @@ struct pstk_machine {
     /* name and version of the linked library */
     char libjpeg[32];
 
-    /* 1: the path lies on a disk that spins, as the kernel says; 0: it does not */
+    /* 1: the kernel reports that the path lies on a rotating disk; 0: it does not */
     int32_t rotational;
-    /* automatic number of workers of a loader on the host, alone on this machine: settings'
-     * n_threads */
+    /* automatic number of workers (n_threads) of a loader on the host that has this machine to
+     * itself */
     uint32_t n_workers;
 };
 
-/* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */
+/* Find out about this machine. `path`: where the data would lie; NULL: nowhere. Fills *machine up
+ * to its size. borrows. */
 PSTK_API int pstk_get_machine(const char *path, struct pstk_machine *machine,
                               struct pstk_error *err);
 
@@ -108,7 +109,7 @@ struct pstk_device {
     uint32_t kind;
     /* number of the device among those of its kind */
     int32_t index;
-    /* nearest node, as the system counts; -1: unknown */
+    /* nearest NUMA node, as the system numbers it; -1: unknown */
     int32_t numa_node;
     /* bytes */
     uint64_t memory;
@@ -118,7 +119,7 @@ struct pstk_device {
     /* compute capability */
     uint32_t major, minor;
 
-    /* current generation of the link; GPUs lower it while idle */
+    /* current generation of the PCIe link; GPUs lower it while idle */
     uint32_t pcie_generation;
     /* current number of lanes */
     uint32_t pcie_width;
@@ -132,7 +133,7 @@ struct pstk_device {
     char name[64];
 };
 
-/* Find out about a device, without allocating anything there. ENOTSUP: this build or machine has no
+/* Find out about a device, without allocating memory there. ENOTSUP: this build or machine has no
  * device of that kind; EINVAL: it has none of that index. */
 PSTK_API int pstk_get_device(uint32_t kind, int32_t index, struct pstk_device *device,
                              struct pstk_error *err);
@@ -159,44 +160,44 @@ PSTK_API int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_si
 
 /* ---- ceilings ------------------------------------------------------------------------------ */
 
-/* Ceilings that read files. */
+/* Ceilings whose measurement reads files. */
 enum pstk_ceiling_reads {
     PSTK_CEILING_STORAGE = 1,
     PSTK_CEILING_LOADER = 2,
 };
 
-/* The rate of each part when it runs alone. 0: not measured, because such a field, memory or time
- * was lacking. */
+/* The rate of each part when it runs alone. 0: not measured, because the data set has no such
+ * field, or memory or time was short. */
 struct pstk_ceilings {
     /* sizeof(struct pstk_ceilings), set by the caller */
     uint32_t size;
-    /* set of enum pstk_ceiling_reads: what read from the page cache, so that it says nothing of the
-     * disk. 0 as well where the kernel does not say */
+    /* bits of enum pstk_ceiling_reads: ceilings whose reads came from the page cache, so that they
+     * do not show the disk's rate. 0 as well if the kernel does not report it */
     uint32_t from_page_cache;
-    /* reads of records' extents at the same depth, without checks: of records that are not in the
-     * page cache, each once, where there are enough of them */
+    /* reads of records' extents at the loader's depth, without checks: of records outside of the
+     * page cache, each once, if there are enough of them */
     double storage_bytes_per_second;
     /* rate of the same reads, counted in reads */
     double storage_reads_per_second;
     /* full decode by libjpeg-turbo on n_threads threads */
     double decode_samples_per_second;
-    /* memcpy by n_threads threads of blocks that no cache holds */
+    /* memcpy by n_threads threads, of blocks that no CPU cache holds */
     double memory_bytes_per_second;
     /* rate of the same loader with an output that decodes nothing */
     double loader_samples_per_second;
-    /* page-locked copies to the device, of as many bytes as a batch copies */
+    /* page-locked copies to the device, each as large as those of a batch */
     double copy_bytes_per_second;
     /* bytes of each of those copies */
     uint64_t copy_block_size;
-    /* By enum pstk_kernels: ns of CPU time of a worker for a sample with these kernels, all on the
+    /* by enum pstk_kernels: a worker's ns of CPU time for a sample with these kernels, all on the
      * same samples. worker_factor of struct pstk_forecast_settings is a ratio of two of them. 0:
      * this CPU lacks them, or outputs call functions of the program or have processes */
     double kernels_ns[5];
 };
 
 /* Measure the ceilings for a loader with these settings, for `seconds` in total, on a busy machine
- * up to 1.4 times as long. The time to open files and to read the images to decode is extra.
- * borrows. */
+ * up to 1.4 times as long. Opening files and reading the images to decode take extra time. borrows.
+ */
 PSTK_API int pstk_measure_ceilings(const struct pstk_settings *s, double seconds,
                                    struct pstk_ceilings *ceilings, struct pstk_error *err);
 

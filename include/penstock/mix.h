@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/mix.h - MixUp, CutMix and soft targets: what is done to a batch once all its rows are
+ * penstock/mix.h - MixUp, CutMix and soft targets: operations on a batch after all its rows are
  * written.
  *
  * The valid rows of a batch are paired, and each becomes a mixture of itself and its partner. The
- * partners are rows of this rank's batch, so they depend on batch_size and world. All else that is
- * done to a row, its crop for example, depends on the sample alone.
+ * partners are rows of this rank's batch, so they depend on batch_size and world. All other random
+ * choices for a row, its crop for example, depend on the sample alone.
  */
 #ifndef PENSTOCK_MIX_H
 #define PENSTOCK_MIX_H
@@ -29,13 +29,13 @@ enum pstk_mix_mode {
 
 /* The partner of row i of n valid ones. */
 enum pstk_mix_pairing {
-    /* i - 1, of row 0 the last: torchvision's, as the boxes of CutMix are then */
+    /* i - 1, for row 0 the last: torchvision's pairing, with torchvision's boxes of CutMix */
     PSTK_MIX_ROLL = 0,
-    /* n - 1 - i: timm's, as the boxes of CutMix are then, whose sides may be odd */
+    /* n - 1 - i: timm's pairing, with timm's boxes of CutMix, whose sides may be odd */
     PSTK_MIX_FLIP = 1,
 };
 
-/* The form in which mixed labels are delivered. */
+/* The delivered representation of mixed labels. */
 enum pstk_mix_targets {
     /* the label's tensor is [B, n_classes], f32: lambda * the row's own one-hot vector + (1 -
      * lambda) * its partner's */
@@ -45,12 +45,13 @@ enum pstk_mix_targets {
     PSTK_MIX_PAIRS = 1,
 };
 
-/* The way in which a row is mixed. */
+/* The operation that mixes a row. */
 enum pstk_mix_kind {
     PSTK_MIX_NONE = 0,
     /* lambda * row + (1 - lambda) * partner */
     PSTK_MIX_MIXUP = 1,
-    /* a box of the partner is put into the row; lambda is the part of the area that stays */
+    /* a box of the partner replaces that part of the row; lambda is the part of the area that stays
+     */
     PSTK_MIX_CUTMIX = 2,
 };
 
@@ -65,27 +66,30 @@ enum pstk_mix_kind {
 struct pstk_mix {
     /* sizeof(struct pstk_mix) */
     uint32_t size;
-    /* labels are from 0 to n_classes - 1; another one makes its sample bad */
+    /* number of classes; labels are from 0 to n_classes - 1, and another label makes its sample bad
+     */
     uint32_t n_classes;
-    /* tensor of an image output of dtype f16, bf16 or f32; copies. NULL: no images are mixed, and
-     * both alphas are 0. default: NULL */
+    /* name of the tensor of an image output of dtype f16, bf16 or f32; copies. NULL: no images are
+     * mixed, and both alphas are 0. default: NULL */
     const char *image;
-    /* tensor of a scalar output whose field has integers; copies */
+    /* name of the tensor of a scalar output whose field has integers; copies */
     const char *label;
-    /* lambda of MixUp is from Beta(alpha, alpha), at most 1e6. 0: no MixUp. default: 0 */
+    /* parameter of MixUp's distribution of lambda, Beta(alpha, alpha), at most 1e6. 0: no MixUp.
+     * default: 0 */
     double mixup_alpha;
-    /* lambda of CutMix is from Beta(alpha, alpha), at most 1e6. 0: no CutMix. default: 0 */
+    /* parameter of CutMix's distribution of lambda, Beta(alpha, alpha), at most 1e6. 0: no CutMix.
+     * default: 0 */
     double cutmix_alpha;
-    /* probability that a batch (ELEM: a row; PAIR: a pair) is mixed at all, 0 to 1. default: 1 */
+    /* probability that a batch (ELEM: a row; PAIR: a pair) is mixed, 0 to 1. default: 1 */
     double probability;
-    /* probability of CutMix where both alphas are set, 0 to 1. default: 0.5 */
+    /* probability of CutMix if both alphas are set, 0 to 1. default: 0.5 */
     double switch_probability;
-    /* DENSE: one-hot vectors have smoothing / n_classes at each class, and 1 - smoothing more at
-     * their own. From 0, below 1. default: 0 */
+    /* DENSE: label smoothing: one-hot vectors have smoothing / n_classes at each class, and 1 -
+     * smoothing more at their own. From 0, below 1. default: 0 */
     double smoothing;
     /* enum pstk_mix_mode. default: PSTK_MIX_BATCH */
     uint32_t mode;
-    /* enum pstk_mix_pairing; PSTK_MIX_FLIP where mode is PAIR. default: PSTK_MIX_ROLL */
+    /* enum pstk_mix_pairing; PSTK_MIX_FLIP if mode is PAIR. default: PSTK_MIX_ROLL */
     uint32_t pairing;
     /* enum pstk_mix_targets. default: PSTK_MIX_DENSE */
     uint32_t targets;
@@ -97,7 +101,7 @@ struct pstk_mix {
  */
 PSTK_API void pstk_mix_init(struct pstk_mix *mix, uint32_t size);
 
-/* The batch that is drawn for. */
+/* The batch that pstk_mix_draw and pstk_mosaic_draw draw for. */
 struct pstk_mix_key {
     /* sizeof(struct pstk_mix_key), set by the caller */
     uint32_t size;
@@ -109,9 +113,9 @@ struct pstk_mix_key {
     uint32_t width;
     uint64_t seed;
     uint64_t epoch;
-    /* pstk_batch.position */
+    /* position of the batch (pstk_batch.position) */
     uint64_t position;
-    /* rank of the loader: every rank draws for itself */
+    /* rank of the loader: every rank has its own draws */
     uint32_t rank;
     /* must be 0 */
     uint32_t reserved;
@@ -121,7 +125,7 @@ struct pstk_mix_key {
 struct pstk_mixed_row {
     /* enum pstk_mix_kind */
     uint32_t kind;
-    /* the other row */
+    /* index of the other row in the batch */
     uint32_t partner;
     /* lambda, the weight of the row itself; 1 where kind is NONE */
     double lam;
@@ -133,8 +137,8 @@ struct pstk_mixed_row {
     uint32_t width;
 };
 
-/* Draw what a loader with this mix does to a batch: rows[key->n_rows]. The names of `mix` do not
- * matter. All pointers: borrows. EINVAL: as pstk_open. */
+/* Draw the mixing of a batch, as a loader with this mix does: fill rows[key->n_rows]. The names in
+ * `mix` are not used. All pointers: borrows. EINVAL: as pstk_open. */
 PSTK_API int pstk_mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
                            struct pstk_mixed_row *rows, struct pstk_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/mosaic.h - Mosaic: each row becomes a picture of four rows of its batch, which meet at a
- * point, once all rows are written.
+ * penstock/mosaic.h - Mosaic: once all rows of a batch are written, each row becomes a picture of
+ * four rows, which meet at a point.
  *
  *                  left                   center_x              width
  *                   +------------------------+--------------------+
@@ -12,14 +12,14 @@
  *                   | part 2                 | part 3             |
  *                   +------------------------+--------------------+
  *
- * The scheme is Darknet's (load_data_detection, mosaic=1), whose pictures were augmented before and
- * have the size of the result; jittered ones with borders are shifted there, and are not here.
- * Ultralytics makes a canvas of twice the size, so that pictures are mostly whole, and then cuts a
- * random affine view out of it. Here scales are the operations' business: pstk_scale_jitter or
- * pstk_random_resized_crop make parts of rows larger or smaller before.
+ * The scheme is Darknet's (load_data_detection, mosaic=1), whose pictures are augmented before and
+ * have the size of the result. Darknet also shifts jittered pictures with borders; this library
+ * does not. Ultralytics makes a canvas of twice the size, so that pictures are mostly whole, and
+ * then cuts a random affine view out of it. Here operations change the scale before:
+ * pstk_scale_jitter or pstk_random_resized_crop.
  *
- * Masks and boxes that follow the image, and what goes with the boxes, are combined as well. Other
- * outputs keep the values of the row itself. The other rows are of this rank's batch, so they
+ * Masks and boxes that follow the image, and outputs that follow the boxes, are combined as well.
+ * Other outputs keep the values of the row itself. The other rows are of this rank's batch, so they
  * depend on batch_size and world.
  */
 #ifndef PENSTOCK_MOSAIC_H
@@ -36,21 +36,22 @@ extern "C" {
  * image.
  *
  * Pixels are copied, in the output's dtype and layout. On a device, such images are finished on the
- * host, then copied there. A slot has the combined outputs twice, before and after; ragged ones
- * have room for four times as much after, and so does the default of their bytes_per_batch.
+ * host, then copied there. A slot has the combined outputs twice, before and after. Ragged outputs
+ * have room for four times as much after, and the default of their bytes_per_batch is four times as
+ * large.
  */
 struct pstk_mosaic {
     /* sizeof(struct pstk_mosaic) */
     uint32_t size;
     /* must be 0 */
     uint32_t reserved;
-    /* tensor of an image output; copies */
+    /* name of the tensor of an image output; copies */
     const char *image;
-    /* that a row becomes a mosaic, 0 to 1. default: 1 */
+    /* probability that a row becomes a mosaic, 0 to 1. default: 1 */
     double probability;
-    /* the point where rows meet is a whole pixel, uniform from center_min to center_max times the
-     * width (rounded), and so for the height. From 0 to 1, center_min <= center_max. defaults:
-     * 0.25, 0.75 */
+    /* smallest and largest coordinate of the point where rows meet, as parts of the width and of
+     * the height, 0 to 1, center_min <= center_max. The point is a whole pixel, uniform between the
+     * rounded limits. defaults: 0.25, 0.75 */
     double center_min;
     double center_max;
 };
@@ -66,7 +67,7 @@ struct pstk_mosaic_part {
     /* position of the part in the result */
     uint32_t top;
     uint32_t left;
-    /* 0: nothing of the row is shown */
+    /* 0: the part is empty */
     uint32_t height;
     uint32_t width;
     /* position of the part in the source row */
@@ -79,9 +80,9 @@ struct pstk_mosaic_part {
  * from the row itself. With fewer, each is any valid row.
  */
 struct pstk_mosaic_row {
-    /* 4; 1: the row stays as it is, and is its only part */
+    /* 4; 1: the row is unchanged, and is its only part */
     uint32_t n_parts;
-    /* point at which the four parts meet, pixels; 0 where the row stays */
+    /* point at which the four parts meet, pixels; 0 if the row is unchanged */
     uint32_t center_x;
     uint32_t center_y;
     /* must be 0 */
@@ -90,8 +91,9 @@ struct pstk_mosaic_row {
     struct pstk_mosaic_part parts[4];
 };
 
-/* Draw what a loader with this mosaic does to a batch: rows[key->n_rows]. The name of `mosaic` does
- * not matter; the height and width of the key do. All pointers: borrows. EINVAL: as pstk_open. */
+/* Draw the mosaics of a batch, as a loader with these settings does: fill rows[key->n_rows]. The
+ * name in `mosaic` is not used; the height and width of the key are. All pointers: borrows. EINVAL:
+ * as pstk_open. */
 PSTK_API int pstk_mosaic_draw(const struct pstk_mosaic *mosaic, const struct pstk_mix_key *key,
                               struct pstk_mosaic_row *rows, struct pstk_error *err);
 

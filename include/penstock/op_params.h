@@ -2,10 +2,10 @@
 /*
  * penstock/op_params.h - the parameters of operations by name: the member `params` of struct
  * pstk_op. They have the name of the kind in lower case: those of PSTK_OP_RANDOM_CROP are
- * params.random_crop. Kinds that have no such member have no parameters.
+ * params.random_crop. Kinds without such a member have no parameters.
  *
  * All are doubles, also whole numbers, enumerators, and flags, which are 0 or 1. So params.values
- * sees each of them at its position, and those that no kind uses are 0.
+ * has each of them at its position, and 0 at positions that no kind uses.
  */
 #ifndef PENSTOCK_OP_PARAMS_H
 #define PENSTOCK_OP_PARAMS_H
@@ -38,14 +38,14 @@ struct pstk_resized_crop_params {
 };
 
 struct pstk_resize_shorter_params {
-    /* most pixels of the longer side, above the shorter one to 65535; 0: any */
+    /* limit on the longer side, pixels, above the shorter side to 65535; 0: any */
     double longest;
 };
 
 struct pstk_scale_jitter_params {
     /* 0.001 to max_scale */
     double min_scale;
-    /* at most what makes 65535 pixels of the longer of width and height */
+    /* largest scale; the longer of width and height, so scaled, has at most 65535 pixels */
     double max_scale;
 };
 
@@ -55,9 +55,9 @@ struct pstk_random_shortest_size_params {
 };
 
 struct pstk_random_resize_params {
-    /* least length of the shorter side, pixels, 1 to 65535 */
+    /* smallest length of the shorter side, pixels, 1 to 65535 */
     double min_side;
-    /* pixels, above min_side to 65535; it is not reached */
+    /* upper limit, itself excluded, pixels, above min_side to 65535 */
     double end_side;
 };
 
@@ -69,7 +69,7 @@ struct pstk_crop_params {
     double left;
 };
 
-/* The image is padded first. */
+/* Padding that comes before the crop. */
 struct pstk_random_crop_params {
     /* pixels of padding, 0 to 65535 */
     double left;
@@ -99,7 +99,7 @@ struct pstk_random_iou_crop_params {
     double min_aspect_ratio;
     /* width / height, to 65535 */
     double max_aspect_ratio;
-    /* for each IoU, 1 to 1000 */
+    /* number of trials for each IoU, 1 to 1000 */
     double trials;
     /* IoUs to draw from, 0 to 1; -1 after the last */
     double options[7];
@@ -137,7 +137,7 @@ struct pstk_random_rotation_params {
     double min_angle;
     /* degrees, min_angle to 3600 */
     double max_angle;
-    /* 1: the image grows, so that all of it is seen */
+    /* 1: the image grows to show all of the result */
     double expand;
     /* 1: `center` is set; 0: the middle */
     double has_center;
@@ -148,7 +148,7 @@ struct pstk_random_rotation_params {
 struct pstk_rotate_params {
     /* degrees, counter-clockwise, -3600 to 3600 */
     double angle;
-    /* 1: the image grows, so that all of it is seen */
+    /* 1: the image grows to show all of the result */
     double expand;
     /* 1: `center` is set; 0: the middle */
     double has_center;
@@ -161,7 +161,7 @@ struct pstk_random_affine_params {
     double min_angle;
     /* degrees, min_angle to 3600 */
     double max_angle;
-    /* greatest of x, in widths, and of y, in heights, 0 to 1 */
+    /* largest shift in x, in widths, and in y, in heights, 0 to 1 */
     double translate[2];
     /* 1e-6 to max_scale */
     double min_scale;
@@ -180,26 +180,26 @@ struct pstk_random_affine_params {
 };
 
 struct pstk_affine_params {
-    /* a pixel (x, y) comes from (m0 x + m1 y + m2, m3 x + m4 y + m5) */
+    /* matrix: a pixel (x, y) comes from (m0 x + m1 y + m2, m3 x + m4 y + m5) */
     double matrix[6];
 };
 
 struct pstk_random_perspective_params {
-    /* largest move of the corners inwards, 0: none, to 1: to the middle */
+    /* largest move of the corners inwards: 0, none, to 1, to the middle */
     double distortion;
     /* 0 to 1 */
     double probability;
 };
 
 struct pstk_perspective_params {
-    /* a pixel (x, y) comes from the point of AFFINE, divided by m6 x + m7 y + 1 */
+    /* matrix: a pixel (x, y) comes from the point of AFFINE, divided by m6 x + m7 y + 1 */
     double matrix[8];
 };
 
 /* ---- colours ------------------------------------------------------------------------------- */
 
 struct pstk_factor_params {
-    /* 0 to 1e6; 1 changes nothing */
+    /* factor, 0 to 1e6; 1 changes nothing */
     double factor;
 };
 
@@ -233,11 +233,11 @@ struct pstk_solarize_add_params {
 };
 
 struct pstk_permute_channels_params {
-    /* for each of three channels the one that it becomes, 0 to 2 */
+    /* for each of three channels the index of its source, 0 to 2 */
     double order[3];
 };
 
-/* A range of only 1 (hue: 0) leaves its adjustment out. */
+/* A range that is only 1 (hue: 0) leaves its adjustment out. */
 struct pstk_color_jitter_params {
     /* factor, 0 to 1e6 */
     double min_brightness;
@@ -328,7 +328,7 @@ struct pstk_trivial_augment_wide_params {
 struct pstk_rand_augment_params {
     /* 1 to 32 */
     double n_ops;
-    /* a bin, 0 to bins - 1 */
+    /* bin of the magnitude, 0 to bins - 1 */
     double magnitude;
     /* number of bins of the magnitude, 2 to 256 */
     double bins;
@@ -353,15 +353,15 @@ struct pstk_aug_mix_params {
 };
 
 struct pstk_timm_rand_augment_params {
-    /* 1 to 32; a set with weights: at most its operations */
+    /* number of operations, 1 to 32; a set with weights: at most its operations */
     double n_ops;
-    /* 0 to 1000; 10 is the greatest change of most */
+    /* magnitude, 0 to 1000; 10 is the greatest change of most */
     double magnitude;
     /* probability of each operation, 0 to 1 */
     double probability;
     /* standard deviation of the magnitude, 0 to 1000 */
     double deviation;
-    /* 1: a uniform magnitude from 0 to `magnitude`; the deviation is not used */
+    /* 1: the magnitude is uniform from 0 to `magnitude`; the deviation is not used */
     double is_uniform;
     /* upper limit of drawn magnitudes, 0 to 1000 */
     double max_magnitude;
@@ -389,7 +389,7 @@ struct pstk_timm_aug_mix_params {
     double blended;
     /* standard deviation of magnitudes, 0 to 1000 */
     double deviation;
-    /* 1: uniform magnitudes from 0 to `magnitude`; the deviation is not used */
+    /* 1: magnitudes are uniform from 0 to `magnitude`; the deviation is not used */
     double is_uniform;
 };
 
@@ -413,14 +413,14 @@ struct pstk_probability_params {
 };
 
 struct pstk_random_choice_params {
-    /* weight of each child, 0 to 1e6; all 0: they are equally likely */
+    /* weight of each child, 0 to 1e6; all 0: equal probabilities */
     double weights[PSTK_MAX_OP_PARAMS];
 };
 
 struct pstk_call_params {
     /* bytes, whole, 0 to 2^32 */
     double scratch_size;
-    /* the random bits, four whole numbers below 2^32. A list draws them: it does not use these */
+    /* random bits, four whole numbers below 2^32. A list draws its own and does not use these */
     double random[4];
 };
 
@@ -453,7 +453,7 @@ struct pstk_random_erasing_params {
     double max_ratio;
     /* value of each channel; dtype u8: whole, 0 to 255 */
     double value[4];
-    /* 1: normal values instead; 2: one normal value for each channel of a box */
+    /* 1: normal values; 2: one normal value for each channel of a box; 0: `value` */
     double is_normal;
     /* smallest number of boxes, 1 to max_count; 0, and max_count 0: one */
     double min_count;
@@ -472,7 +472,7 @@ struct pstk_erase_params {
     double width;
     /* value of each channel; dtype u8: whole, 0 to 255 */
     double value[4];
-    /* 1: normal values instead, by `key` */
+    /* 1: normal values, drawn by `key`; 0: `value` */
     double is_normal;
     /* two whole numbers below 2^32 */
     double key[2];
@@ -481,7 +481,7 @@ struct pstk_erase_params {
 /* ---- all ----------------------------------------------------------------------------------- */
 
 union pstk_op_params {
-    /* all of them, by position */
+    /* all parameters, by position */
     double values[PSTK_MAX_OP_PARAMS];
 
     struct pstk_random_resized_crop_params random_resized_crop;

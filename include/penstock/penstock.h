@@ -5,22 +5,22 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes output.h (the tensors of a batch), ops.h (operations on images), draw.h
- * (the same on pixels of the program), order.h (which samples a batch has), budget.h (batches by
- * what samples cost), subset.h (a part of a data set), mixture.h (several data sets), mix.h (MixUp
- * and CutMix), mosaic.h (pictures of four rows), processes.h (rows that other processes make),
- * ranks.h (which of how many processes this one is), share.h (batches that several objects hold),
- * diagnostics.h (what a loader does, did and would do) and machine.h (what the machine offers).
- * Data sets have a header of their own, format.h.
+ * (the same on pixels of the program), order.h (the samples of a batch), budget.h (batches limited
+ * by the cost of their samples), subset.h (a part of a data set), mixture.h (several data sets),
+ * mix.h (MixUp and CutMix), mosaic.h (pictures of four rows), processes.h (rows that other
+ * processes make), ranks.h (rank and world of this process), share.h (batches that several objects
+ * hold), diagnostics.h (statistics, traces and predictions) and machine.h (the machine's
+ * resources). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
- *   position    place in an epoch's order, from 0; the order maps a position to a sample id
+ *   position    index in an epoch's order, from 0; the order maps a position to a sample id
  *   batch       batch_size rows for this rank; a global batch is the next G = batch_size * world
  *               positions, and rank r gets those that are r modulo world
  *   slot        the memory of one batch: pstk_open allocates memory.n_slots, and the loader reuses
  *               them; a device has device.n_slots of its own, and pstk_next then leases those
  *   lease       from pstk_next to pstk_release the batch is yours, also after pstk_close
- *   cursor      (epoch, position): all that resuming needs
+ *   cursor      (epoch, position): the whole state for resuming
  *   replacement another sample of the same shard, or of the same subset, in the row of a bad sample
  *
  * Life cycle
@@ -51,8 +51,8 @@
  *      pstk_share_open, pstk_share_tensor and pstk_capsule_*. The statistics report the memory
  *      that pstk_open allocates.
  *   6. One thread at a time calls pstk_next, pstk_seek, pstk_set_batch_size and pstk_close. Any
- * thread may call pstk_release, pstk_interrupt, pstk_get_stats and the functions that take a batch.
- * Functions that CUDA calls may call nothing of this library.
+ *      thread may call pstk_release, pstk_interrupt, pstk_get_stats and the functions that take a
+ *      batch. Functions that CUDA calls may call nothing of this library.
  *   7. After fork the child may call nothing: EPERM.
  *   8. On a device pstk_next returns a batch once it was copied there, and makes the given stream
  *      wait for the kernels that finish the batch. Your streams never wait for a copy. After
@@ -64,8 +64,8 @@
  *   9. Streams belong to the primary context of the loader's device, which the CUDA runtime uses.
  *      CUDA refuses streams of other contexts (EINVAL); for a green context the driver decides.
  *      The library refuses the default stream of a thread whose current context is another one, a
- *      green one too. cudaStreamPerThread means that of the calling thread. To pass a destroyed
- *      stream is the caller's error. The library refuses a stream that is being captured into a
+ *      green one too. cudaStreamPerThread is the calling thread's. Passing a destroyed stream is
+ *      the caller's error. The library refuses a stream that is being captured into a
  *      graph, except in pstk_release: the slot then stays in use until the first pstk_next or
  *      pstk_release after the capture, and the stream must live until then. No thread may begin a
  *      capture of a stream while another thread releases a batch on it.
@@ -124,11 +124,11 @@ extern "C" {
 /* ---- settings ------------------------------------------------------------------------------ */
 
 /*
- * How the loader treats a sample that cannot be read or decoded, or for which a function of the
+ * Treatment of a bad sample: one that cannot be read or decoded, or for which a function of the
  * program fails (decode, PSTK_OP_CALL, processes.h). The loader decodes only the part of a JPEG
- * that the crop reaches: it does not see damage below that part in that epoch. The pixels it
- * delivers are right, and it always checks the checksums. pstk_image_check, which `penstock pack`
- * applies to every file, decodes all of a file.
+ * that the crop reaches: it does not see damage below that part in that epoch. The delivered pixels
+ * are right, and it always checks the checksums. pstk_image_check, which `penstock pack` applies to
+ * every file, decodes all of a file.
  */
 enum pstk_bad_sample {
     /* pstk_next returns the error */
@@ -150,22 +150,21 @@ enum pstk_io {
     PSTK_IO_BUFFERED = 2,
 };
 
-/* Bad samples of one batch that have a report each; of further ones the library reports only the
- * number. With PSTK_BAD_REPLACE every slot has memory for the reports, some 10 kB, which
- * pstk_stats.slot_memory includes. */
+/* Largest number of bad samples of one batch with a report each; for further ones the library
+ * reports only the number. With PSTK_BAD_REPLACE every slot has memory for the reports, some 10 kB,
+ * which pstk_stats.slot_memory includes. */
 #define PSTK_MAX_REPORTS 8
 
 /*
  * Called for each report (struct pstk_report) of a batch, in the order of the rows, before
- * pstk_next returns 1. `bad` borrows. `replacement_id` is PSTK_NONE in the report of those that
- * have no report of their own. The library does not report samples that were read ahead and
+ * pstk_next returns 1. `bad` borrows. `replacement_id` is PSTK_NONE in the report that counts the
+ * samples without one of their own. The library does not report samples that were read ahead and
  * discarded by a seek; it reports again for a batch that it delivers again.
  *
  * The callback may call pstk_interrupt, pstk_get_stats (which counts the batch already) and
  * pstk_get_cursor; and, for batches of earlier calls, pstk_release and all functions that take a
  * batch. pstk_next, pstk_seek and pstk_set_batch_size return EBUSY there, and pstk_close does
- * nothing.
- * Thread: the one that calls pstk_next, which holds no lock meanwhile.
+ * nothing. Thread: the one that calls pstk_next, which holds no lock meanwhile.
  */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
                                    uint64_t replacement_id);
@@ -181,8 +180,8 @@ struct pstk_settings_order {
     /* enum pstk_order. default: PSTK_ORDER_FULL */
     uint32_t kind;
     /* 1: world need not divide global_batch_size. Batches have room for the quotient, rounded up,
-     * and n_valid is that or one less; which ranks have less changes from batch to batch. The mean
-     * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
+     * and n_valid is that or one less; the ranks with fewer rows change from batch to batch. For a
+     * mean over all ranks, weight the mean of a rank's rows by n_valid * world / global_batch_size.
      * default: 0 */
     uint32_t uneven;
     /* epoch of the first batch. default: 0 */
@@ -197,23 +196,23 @@ struct pstk_settings_order {
     uint32_t block;
     /* PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
     uint32_t window;
-    /* changes of the size of batches, at most PSTK_MAX_BATCH_STEPS (order.h); batch_size or
-     * global_batch_size is that of the first steps. Slots have room for the largest, or for
+    /* number of changes of the batch size, at most PSTK_MAX_BATCH_STEPS (order.h); the first steps
+     * have batch_size or global_batch_size. Slots have room for the largest size, or for
      * memory.max_batch_size. default: 0 */
     uint32_t n_batch_steps;
-    /* n_batch_steps of them; copies. default: NULL */
+    /* n_batch_steps changes; copies. default: NULL */
     const struct pstk_batch_step *batch_schedule;
 
     /* must be 0 */
     uint64_t reserved[4];
 };
 
-/* The processes that train together; pstk_use_ranks sets what their launcher says. */
+/* The processes that train together; pstk_use_ranks sets them from the launcher's variables. */
 struct pstk_settings_ranks {
     /* number of this process, below `world`. default: 0 */
     uint32_t rank;
-    /* processes that share the data set, at least 1: 0 is refused, because it is what atoi makes of
-     * an empty variable of a launcher. default: 1 */
+    /* processes that share the data set, at least 1: 0 is refused, because atoi returns it for an
+     * empty variable of a launcher. default: 1 */
     uint32_t world;
     /* number of this process on this machine, below local_world. default: 0 */
     uint32_t local_rank;
@@ -226,28 +225,28 @@ struct pstk_settings_ranks {
     uint64_t reserved[4];
 };
 
-/* Memory, and limits of what is read into it. */
+/* Memory, and limits on data that is read into it. */
 struct pstk_settings_memory {
     /* batches in memory, at least 2. default: auto, 4; more for batches of few rows or small
      * records; never more than max_memory allows */
     uint32_t n_slots;
-    /* the most rows of this rank's batches, for which slots have room: see pstk_set_batch_size.
-     * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
-     * those that batches have at first */
+    /* largest number of rows of this rank's batches, for which slots have room: see
+     * pstk_set_batch_size. With global_batch_size batches of all ranks have at most max_batch_size
+     * * world. default: 0, the size at open */
     uint32_t max_batch_size;
-    /* bytes of slots, I/O buffers and index caches together; where the control group
-     * leaves less below its limit, over local_world, a loader takes that. default: auto, 3/4 of the
+    /* limit on the bytes of slots, I/O buffers and index caches together; if the control group
+     * leaves less below its limit, over local_world, that is the limit. default: auto, 3/4 of the
      * memory of the machine or its cgroup, over local_world */
     uint64_t max_memory;
     /* bytes of I/O buffers of all nodes. default: auto, from record sizes and queue_depth */
     uint64_t io_memory;
     /* bytes of index page caches of all nodes. default: auto, 64 MiB or the whole index */
     uint64_t index_memory;
-    /* pixels; the loader refuses larger images before it touches memory for them. default: auto,
-     * 178956970, Pillow's limit */
+    /* limit on the pixels of an image; the loader refuses larger images before it touches memory
+     * for them. default: auto, 178956970, Pillow's limit */
     uint64_t max_pixels;
-    /* bytes; pstk_open refuses data sets with larger records. A record of arrays in files is a
-     * row of each. default: auto, 4 GiB - 1 */
+    /* limit on the bytes of a record; pstk_open refuses data sets with larger ones. A record of
+     * arrays in files is a row of each. default: auto, 4 GiB - 1 */
     uint64_t max_record_size;
 
     /* must be 0 */
@@ -292,7 +291,7 @@ struct pstk_settings_device {
     /* 1: measure copies to the device, and how long the consumer's streams wait for batches
      * (diagnostics.h). default: 0 */
     uint32_t measure;
-    /* names a further stream that used a shared batch (share.h). default: NULL */
+    /* returns a further stream that used a shared batch (share.h). default: NULL */
     pstk_current_stream_fn current_stream;
 
     /* must be 0 */
@@ -301,25 +300,26 @@ struct pstk_settings_device {
 
 /* Reports of a loader in addition to pstk_get_stats. */
 struct pstk_settings_observe {
-    /* 1: batches have crops. default: 0 */
+    /* 1: batches have crops (pstk_batch.crops). default: 0 */
     uint32_t report_crops;
     /* 1: mark reading, decoding, copies, next and leases as NVTX ranges for Nsight Systems; ENOTSUP
      * in a build without NVTX. default: 0 */
     uint32_t nvtx;
-    /* events that a trace keeps of each thread, the newest; at most 2^20, rounded up to a power of
-     * 2; 64 bytes each, which max_memory does not count. default: 0: 16384 with trace_path, else no
-     * trace */
+    /* number of events that a trace keeps of each thread, the newest; at most 2^20, rounded up to a
+     * power of 2; 64 bytes each, which max_memory does not count. default: 0: 16384 with
+     * trace_path, else no trace */
     uint32_t trace_events;
     /* must be 0 */
     uint32_t reserved2;
-    /* a file for the trace (diagnostics.h): written at open, and again by pstk_close; copies.
-     * pstk_open fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ;
-     * if the disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
+    /* path of the trace's file (diagnostics.h), which pstk_open writes, and pstk_close again;
+     * copies. pstk_open fails if its folder does not exist, it is no regular file, or its name ends
+     * in .gz or .GZ; if the disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL,
+     * none */
     const char *trace_path;
-    /* a file by which other processes ask what the loader is doing (diagnostics.h; `penstock top`):
-     * made at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if
-     * its folder does not exist or something else lies there; if the disk refuses it, only
-     * PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */
+    /* path of the status file, by which other processes ask what the loader is doing
+     * (diagnostics.h; `penstock top`). pstk_open makes it, pstk_close removes it, and a sleeping
+     * thread answers; copies. pstk_open fails if its folder does not exist or another file lies
+     * there; if the disk refuses it, only PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */
     const char *monitor_path;
 
     /* must be 0 */
@@ -330,10 +330,10 @@ struct pstk_settings_observe {
  * The settings of a loader. Fill the struct with pstk_settings_init, then change the members that
  * differ from the defaults. Members that most programs set come first; the others follow by topic.
  * "auto" is 0: pstk_open chooses, and pstk_stats reports the choice. Each of the structs order,
- * ranks, memory, reading, device and observe ends in 32 bytes for later members: they must be 0, as
- * all members called reserved, or pstk_open returns ENOTSUP. Messages name a member without its
- * struct, and as Python does: n_slots, order, device, device_index, n_device_slots, measure_device;
- * of outputs `follows` (follow.image) and `form` (follow.box_format).
+ * ranks, memory, reading, device and observe ends in 32 bytes for later members. These, and all
+ * members called reserved, must be 0, or pstk_open returns ENOTSUP. Messages name a member without
+ * its struct, in Python's words: n_slots, order, device, device_index, n_device_slots,
+ * measure_device; for outputs `follows` (follow.image) and `form` (follow.box_format).
  */
 struct pstk_settings {
     /* Sizes of structs; pstk_settings_init sets them. */
@@ -349,20 +349,20 @@ struct pstk_settings {
 
     /* Data. */
 
-    /* the data set; copies. NULL with mixture */
+    /* path of the data set; copies. NULL with mixture */
     const char *path;
     /* several data sets in given shares (mixture.h), in place of path, which is NULL; copies. Not
      * with PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_mixture *mixture;
     /* settings for reading a data set of another format (foreign.h), in a mixture every data set;
-     * copies. default: NULL, as found */
+     * copies. default: NULL, defaults */
     const struct pstk_foreign *foreign;
-    /* the samples that the order has (subset.h); copies. default: NULL, all */
+    /* samples of the order (subset.h); copies. default: NULL, all */
     const struct pstk_subset *subset;
 
     /* Batches. */
 
-    /* n_outputs of them; copies */
+    /* n_outputs outputs; copies */
     const struct pstk_output *outputs;
     uint32_t n_outputs;
     /* rows of this rank's batches. default: 1 */
@@ -373,9 +373,9 @@ struct pstk_settings {
     uint32_t global_batch_size;
     /* enum pstk_last_batch. default: PSTK_LAST_DROP */
     uint32_t last_batch;
-    /* batches by what their samples cost (budget.h), in place of batch_size, which keeps its
-     * default; copies. Not with global_batch_size, a schedule, memory.max_batch_size, mixture or
-     * PSTK_ORDER_WINDOWED. default: NULL */
+    /* batches limited by the cost of their samples (budget.h), in place of batch_size, which keeps
+     * its default; copies. Not with global_batch_size, a schedule, memory.max_batch_size, mixture
+     * or PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_budget *budget;
     /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
     const struct pstk_mix *mix;
@@ -384,8 +384,8 @@ struct pstk_settings {
 
     /* seed of the order and of every random draw. default: 0 */
     uint64_t seed;
-    /* workers. default: auto, the cores that this process may use, by its quota too, less one for
-     * the reader of each NUMA node and one for the copies to a device, while 4 workers a node
+    /* workers. default: auto, the cores that this process may use, within its CPU quota, less one
+     * for the reader of each NUMA node and one for copies to a device, if at least 4 workers a node
      * remain */
     uint32_t n_threads;
     /* enum pstk_bad_sample. default: PSTK_BAD_ERROR */
@@ -410,7 +410,7 @@ struct pstk_settings {
 /* One tensor of a batch, in the slot's memory. Rows from n_valid on are zero. */
 struct pstk_tensor {
     const char *name;
-    /* on the loader's device; 256-byte aligned, as DLPack asks */
+    /* pointer to memory of the loader's device; 256-byte aligned, as DLPack requires */
     void *data;
     /* bytes in use */
     uint64_t size;
@@ -421,14 +421,14 @@ struct pstk_tensor {
     uint32_t n_dims;
     /* enum pstk_output_kind */
     uint32_t kind;
-    /* shape[0]: n_rows; ragged: items (bytes) in use. Of an output that has size_ops, and of
-     * masks that follow it, height and width differ from batch to batch */
+    /* elements of each dimension; shape[0]: n_rows; ragged: items (bytes) in use. An output that
+     * has size_ops, and masks that follow it, have another height and width from batch to batch */
     int64_t shape[10];
     /* elements */
     int64_t strides[10];
-    /* ragged: n_rows + 1 numbers of items (bytes), on the host; else NULL */
+    /* ragged: n_rows + 1 offsets in items (bytes), on the host; else NULL */
     const int64_t *offsets;
-    /* the same on the loader's device; NULL on the host */
+    /* the offsets in memory of the loader's device; NULL on the host */
     const int64_t *device_offsets;
 };
 
@@ -437,8 +437,8 @@ struct pstk_tensor {
  * for. With an op that resizes: the source of the whole resize. That is torchvision's (top, left,
  * height, width) of a RandomResizedCrop, and the whole image for a resize, even if a centre crop
  * follows. Without one: the part that the row shows; a centre crop that pads has a negative top or
- * left. Operations on whole pictures, as rotations and second resizes, are not part of it, except
- * flips: pstk_ops_draw lists all that was done. All 0 for outputs that are not images.
+ * left. It leaves out operations on whole pictures, as rotations and second resizes, except flips:
+ * pstk_ops_draw lists all operations. All 0 for outputs that are not images.
  */
 struct pstk_crop {
     int32_t top, left, height, width;
@@ -455,10 +455,10 @@ struct pstk_crop {
  * PSTK_NONE as replacement_id and error.sample_id.
  */
 struct pstk_report {
-    /* fault of the sample, with its id, place and position */
+    /* the sample's error, with its id, place and position */
     struct pstk_error error;
     uint64_t replacement_id;
-    /* of the batch; UINT32_MAX in the report of the others */
+    /* row of the batch; UINT32_MAX in the report that counts the others */
     uint32_t row;
     uint32_t reserved;
 };
@@ -468,9 +468,9 @@ struct pstk_batch {
     /* sizeof(struct pstk_batch) of the library */
     uint32_t size;
     uint32_t n_tensors;
-    /* in the order of the outputs; then those that pstk_settings.mix adds */
+    /* tensors in the order of the outputs, then those that pstk_settings.mix adds */
     const struct pstk_tensor *tensors;
-    /* batch_size, or what pstk_set_batch_size made of it; with a budget n_valid, 0 in steps that
+    /* batch_size, or the size that pstk_set_batch_size set; with a budget n_valid, 0 in steps that
      * have no batch for this rank */
     uint32_t n_rows;
     /* rows that are samples; the others are zero */
@@ -479,13 +479,13 @@ struct pstk_batch {
     uint64_t epoch;
     /* position of the batch's first sample, over all ranks */
     uint64_t position;
-    /* with `epoch` the cursor to save after this batch */
+    /* position of the next batch; with `epoch` the cursor to save after this batch */
     uint64_t next_position;
-    /* position / the rows of a global batch of the batch's size. With a budget: of the epoch's
-     * batches, those before `position`, / world */
+    /* position / the rows of a global batch of the batch's size. With a budget: the number of the
+     * epoch's batches before `position`, / world */
     uint64_t index;
 
-    /* n_valid ids of the order; a bad sample keeps its own */
+    /* n_valid ids of the order; the row of a bad sample keeps that sample's id */
     const uint64_t *sample_ids;
     /* n_valid ids of replacements, PSTK_NONE in rows without one */
     const uint64_t *replacement_ids;
@@ -493,26 +493,27 @@ struct pstk_batch {
     const struct pstk_crop *crops;
     /* rows with a replacement */
     uint32_t n_replacements;
-    /* below pstk_stats.n_slots; on a device below its n_device_slots */
+    /* index of the slot, below pstk_stats.n_slots; on a device below its n_device_slots */
     uint32_t slot;
 
-    /* sizeof(struct pstk_tensor) of the library: step by it if headers and library may differ */
+    /* sizeof(struct pstk_tensor) of the library: the stride of `tensors` if headers and library may
+     * differ */
     uint32_t tensor_size;
     /* sizeof(struct pstk_crop) of the library */
     uint32_t crop_size;
-    /* in the order of the rows */
+    /* reports in the order of the rows */
     const struct pstk_report *reports;
-    /* at most PSTK_MAX_REPORTS, and 1 for the others */
+    /* number of reports: at most PSTK_MAX_REPORTS, and 1 that counts the others */
     uint32_t n_reports;
     /* sizeof(struct pstk_report) of the library */
     uint32_t report_size;
     /* rows with an image from a PNG file that has a palette. Such a file is often a mask, whose
      * class ids the loader delivers as the palette's colours */
     uint32_t n_palette_images;
-    /* rows with an image from a JPEG that is marked as damaged, or in place from a damaged file
-     * that pstk_foreign.damaged accepts, decoded as Pillow loads it */
+    /* rows with an image from a JPEG that is marked as damaged, or from a damaged file, read in
+     * place, that pstk_foreign.damaged accepts; decoded as Pillow loads it */
     uint32_t n_damaged_images;
-    /* boxes that were dropped, as of struct pstk_output */
+    /* boxes that were dropped (pstk_output_boxes) */
     uint32_t n_dropped_boxes;
     /* index of the list of size_ops that made the batch; 0 without size_ops */
     uint32_t size_index;
@@ -527,18 +528,19 @@ struct pstk_loader; /* opaque */
 
 /* Fill `s` with defaults. `size` is sizeof *s: a library that has more members defaults them. */
 PSTK_API void pstk_settings_init(struct pstk_settings *s, uint32_t size);
-/* Open a loader and start reading ahead. Returns owned in *out. */
+/* Open a loader and start reading ahead. Returns owned in *out; on failure *out is NULL. EINVAL: a
+ * setting is wrong; ENOTSUP: this build, the format or a reserved member refuses it; ENOENT,
+ * EACCES, EIO, EBADMSG: the data set cannot be read; ENOMEM. */
 PSTK_API int pstk_open(struct pstk_loader **out, const struct pstk_settings *s,
                        struct pstk_error *err);
 
-/* Lease the next batch of the epoch in *batch. Return 1; at the end of the epoch 0, and the call
- * after it begins the next epoch; <0: an error.
- * `stream` will use the batch: a cudaStream_t for CUDA, where NULL is the default stream of the
- * calling thread's current device, which must be the loader's; ignored on the host. If the library
- * refuses the stream (EINVAL), the next call gets the batch.
- * Wait at most timeout_ns nanoseconds, without end if negative: ETIMEDOUT. With 0 the call does not
- * even wait for threads that take or give back batches.
- * Thread: one at a time, together with pstk_seek and pstk_close. */
+/* Lease the next batch of the epoch in *batch. Returns 1; 0 at the end of the epoch, and the call
+ * after it begins the next epoch; <0: an error. `stream` will use the batch: a cudaStream_t for
+ * CUDA, where NULL is the default stream of the calling thread's current device, which must be the
+ * loader's; ignored on the host. If the library refuses the stream (EINVAL), the next call gets the
+ * batch. Waits at most timeout_ns nanoseconds, without end if negative: ETIMEDOUT. With 0 the call
+ * does not even wait for threads that take or give back batches. Thread: one at a time, together
+ * with pstk_seek and pstk_close. */
 PSTK_API int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *stream,
                        int64_t timeout_ns, struct pstk_error *err);
 /* End the lease and null *batch; NULL is fine. `stream`: the stream whose work uses the batch. A
@@ -546,9 +548,11 @@ PSTK_API int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, vo
  * the error. */
 PSTK_API void pstk_release(struct pstk_batch **batch, void *stream);
 
-/* Let one more stream use a leased batch: make it wait for the batch, as pstk_next does. */
+/* Let one more stream use a leased batch: make it wait for the batch, as pstk_next does. EINVAL:
+ * the library cannot use the stream. Thread: any. */
 PSTK_API int pstk_batch_wait(const struct pstk_batch *batch, void *stream, struct pstk_error *err);
-/* Keep the batch's slot until the stream's work up to now has ended. */
+/* Keep the batch's slot until the stream's work up to now has ended. EINVAL: the library cannot use
+ * the stream. Thread: any. */
 PSTK_API int pstk_batch_use_stream(const struct pstk_batch *batch, void *stream,
                                    struct pstk_error *err);
 /* Copy the first `size` bytes of a leased batch's tensor to host memory and wait for the copy. It
@@ -557,32 +561,33 @@ PSTK_API int pstk_batch_use_stream(const struct pstk_batch *batch, void *stream,
 PSTK_API int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, void *to,
                              uint64_t size, void *stream, struct pstk_error *err);
 
-/* Go to a position of an epoch, in constant time. A seek to where the loader already is loses no
+/* Go to a position of an epoch, in constant time. A seek to the loader's current position loses no
  * work. Clears a sample's error. Thread: as pstk_next. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
                        struct pstk_error *err);
-/* Give batches another number of rows, from the next one on: `rows` in place of batch_size or, if
- * the loader was opened with global_batch_size, in place of that. The cursor stays, so every sample
- * of the epoch comes once, whatever the sizes are. Batches that were read ahead are dropped, and
- * their rows read and decoded again: a change costs as much as a seek. A size that is the same
- * already costs nothing. All ranks set the same number before the same batch. EINVAL: 0; more rows
- * for this rank than memory.max_batch_size or, without it, than at open; those that pstk_open would
- * refuse (world does not divide them; last_batch drops all). Nothing has changed then. An error of
- * a sample stays until pstk_seek. Thread: as pstk_next. */
+/* Give batches another number of rows, from the next one on: `rows` replaces batch_size or, if the
+ * loader was opened with it, global_batch_size. The cursor stays, so every sample of the epoch
+ * comes once, whatever the sizes are. Batches that were read ahead are dropped, and their rows read
+ * and decoded again: a change costs as much as a seek. Setting the current size costs nothing. All
+ * ranks set the same number before the same batch. EINVAL: 0; more rows for this rank than
+ * memory.max_batch_size or, without it, than at open; a number that pstk_open would refuse (world
+ * does not divide it; last_batch drops all). Nothing has changed then. An error of a sample stays
+ * until pstk_seek. Thread: as pstk_next. */
 PSTK_API int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_error *err);
 /* Get the cursor just past the last delivered batch. At the end of an epoch that is the epoch's
  * last position: from there pstk_next returns 0 and goes on with the next epoch. */
 PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t *position);
-/* Return the number of batches of a whole epoch, all of the size that they have now; the same on
- * every rank. With a budget: of the epoch that the cursor is in. */
+/* Return the number of batches of a whole epoch, all of the current size; the same on every rank.
+ * With a budget: of the epoch that the cursor is in. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
-/* Return the number of batches of an epoch from `position` on, all of the size that they have now.
- * With a budget it walks an epoch that the loader does not know yet. Thread: any. */
+/* Return the number of batches of an epoch from `position` on, all of the current size. With a
+ * budget it walks an epoch that the loader does not know yet. Thread: any. */
 PSTK_API uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch,
                                       uint64_t position);
-/* Return the rows that a slot has room for: no batch of this rank has more. Thread: any. */
+/* Return the number of rows that a slot has room for, the largest number of a batch of this rank.
+ * Thread: any. */
 PSTK_API uint32_t pstk_max_rows(const struct pstk_loader *loader);
-/* Return the number of samples of an epoch: those of the subset, of the data set, or of a mixture's
+/* Return the number of samples of an epoch: of the subset, of the data set, or of a mixture's
  * epoch. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
 

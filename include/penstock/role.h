@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/role.h - which field of a data set is the picture, its class, its boxes, and so on, for
- * programs that show or export data sets whose fields they do not know.
+ * penstock/role.h - the roles of a data set's fields (picture, class, boxes, ...), for programs
+ * that show or export data sets with unknown fields.
  *
  *   struct pstk_role_search s = {.size = sizeof s, .field_size = sizeof *fields, .fields = fields,
  *                                .n_fields = n_fields, .role = PSTK_ROLE_LABEL};
@@ -23,25 +23,25 @@
 extern "C" {
 #endif
 
-/* The number of no field. */
+/* The index that means no field. */
 #define PSTK_NO_FIELD UINT32_MAX
 
-/* The fields that fit a role, and the one that has it if several fit. */
+/* The role of a field: which fields fit it, and which one has it if several fit. */
 enum pstk_role {
     /* an IMAGE field: `jpg`, or else the first one */
     PSTK_ROLE_IMAGE = 1,
-    /* the class of the sample, a SCALAR of whole numbers: the first there is of `cls`, `label`,
-     * `class`, `target`, `class_id`, `label_id`, `category_id` and `target_id`, or else the only
-     * one. Another field whose name ends in "id" does not fit unless the search names it: such
-     * numbers mostly count samples */
+    /* the class of the sample, a SCALAR of whole numbers: the first one of `cls`, `label`, `class`,
+     * `target`, `class_id`, `label_id`, `category_id` and `target_id`, or else the only one.
+     * Another field whose name ends in "id" does not fit unless the search names it: such numbers
+     * mostly count samples */
     PSTK_ROLE_LABEL = 2,
     /* a MASK field of the image `of`, or of no image: the first one */
     PSTK_ROLE_MASK = 3,
-    /* a BOXES field, in the same way */
+    /* a BOXES field of the image `of`, or of no image: the first one */
     PSTK_ROLE_BOXES = 4,
-    /* a KEYPOINTS field, in the same way */
+    /* a KEYPOINTS field of the image `of`, or of no image: the first one */
     PSTK_ROLE_KEYPOINTS = 5,
-    /* a POLYGONS field, in the same way */
+    /* a POLYGONS field of the image `of`, or of no image: the first one */
     PSTK_ROLE_POLYGONS = 6,
     /* the class of each box, a list of whole numbers on the axis of the BOXES field `of`, without
      * `splits`: `labels`, or else the only one */
@@ -58,22 +58,22 @@ struct pstk_role_search {
     uint32_t size;
     /* sizeof(struct pstk_field), set by the caller */
     uint32_t field_size;
-    /* n_fields of them; borrows */
+    /* n_fields fields; borrows */
     const struct pstk_field *fields;
     uint32_t n_fields;
     /* enum pstk_role */
     uint32_t role;
     /* name of the field that the role belongs to. MASK, BOXES, KEYPOINTS, POLYGONS: an image, which
-     * need not be one of the fields. BOX_CLASSES: one of the fields, of boxes. CORNERS: one of the
-     * fields, of polygons. IMAGE, LABEL: NULL. borrows */
+     * need not be in `fields`. BOX_CLASSES: a BOXES field in `fields`. CORNERS: a POLYGONS field in
+     * `fields`. IMAGE, LABEL: NULL. borrows */
     const char *of;
-    /* name of the only field to look at, which a user gave; borrows. default: NULL, all of them */
+    /* name of the only field to consider, which a user gave; borrows. default: NULL, all of them */
     const char *name;
 };
 
 /* Count the fields that fit a role. *index becomes the number of the field that has it;
- * PSTK_NO_FIELD: none fits, or several do, and the role does not say which of them has it. Returns
- * how many fit, or EINVAL: a member of *s is not as it must be. Thread: any, several at once. */
+ * PSTK_NO_FIELD: none fits, or several do and the role prefers none. Returns the number that fit,
+ * or EINVAL: a member of *s is wrong. Thread: any, several at once. */
 PSTK_API int pstk_role_find(const struct pstk_role_search *s, uint32_t *index,
                             struct pstk_error *err);
 

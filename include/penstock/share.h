@@ -5,11 +5,11 @@
  * A share is a leased batch with a reference count, for languages whose objects live as long as
  * they like. The slot goes back to the loader when the last reference ends. The loader overwrites
  * the slot only after this work on the device has ended:
- *   - what is then in the stream that the batch was shared on
- *   - what is then in the streams that pstk_share_use was given
- *   - what was in each stream of pstk_batch_use_stream when that was called
- *   - with settings.device.current_stream, what is then in the stream that it names in the thread
- * that ends the last reference
+ *   - the work that is then in the stream that the batch was shared on
+ *   - the work that is then in the streams given to pstk_share_use
+ *   - the work that each call of pstk_batch_use_stream found in its stream
+ *   - with settings.device.current_stream, the work that is then in the stream that this function
+ *     returns in the thread that ends the last reference
  *
  *   pstk_next -> lease -> pstk_share_open -> share -> pstk_share_tensor -> DLManagedTensor
  *                                              |                                  |
@@ -48,13 +48,13 @@ PSTK_API void pstk_share_ref(struct pstk_share *share);
 PSTK_API void pstk_share_unref(struct pstk_share **share);
 
 /* Let one more stream use the batch. The stream waits for the batch now. When the last reference
- * ends, the slot waits for what is then in the stream, which must live until then. A share takes up
- * to 64 such streams; the stream of pstk_share_open is extra. Allocates nothing. EINVAL:
+ * ends, the slot waits for the stream's work at that time; the stream must live until then. A share
+ * takes up to 64 such streams; the stream of pstk_share_open is extra. Allocates nothing. EINVAL:
  * cudaStreamPerThread, or a stream of another device. EFBIG: the share has 64; let one of those
  * wait for the work of this one, before the last reference ends. */
 PSTK_API int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err);
 
-/* Make a DLPack tensor (https://dmlc.github.io/dlpack) of tensor number `tensor` of the batch. It
+/* Make a DLPack tensor (https://dmlc.github.io/dlpack) from tensor number `tensor` of the batch. It
  * holds a reference until its deleter is called, from any thread. Returns owned in *out. */
 PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
                                struct DLManagedTensor **out, struct pstk_error *err);
@@ -63,9 +63,9 @@ PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
 
 /*
  * For Python packages without a compiled module: the interpreter calls a C function when the object
- * goes, and that ends the reference. Both functions return a new PyCapsule. On failure they return
- * NULL with *err filled and a Python exception set: MemoryError, or RuntimeError for a result of
- * the functions above. In a process without an interpreter the result is ENOTSUP, with no
+ * is collected, and that ends the reference. Both functions return a new PyCapsule. On failure they
+ * return NULL with *err filled and a Python exception set: MemoryError, or RuntimeError for a
+ * result of the functions above. In a process without an interpreter the result is ENOTSUP, with no
  * exception.
  */
 
@@ -73,8 +73,8 @@ PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
  * MemoryError the lease has ended too, unless *batch is still set.
  * Thread: one that holds the interpreter's lock. */
 PSTK_API void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_error *err);
-/* Make a capsule "dltensor", as Python's DLPack protocol has it, of a tensor of the batch.
- * Thread: one that holds the interpreter's lock. */
+/* Make a capsule "dltensor", of Python's DLPack protocol, from a tensor of the batch. Thread: one
+ * that holds the interpreter's lock. */
 PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
                                    struct pstk_error *err);
 
@@ -87,9 +87,9 @@ PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
 PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err);
 /* Wait for the stream's work, free the stream, null *stream. */
 PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);
-/* Keep the stream busy for ns nanoseconds, as a training step does; on the host, the caller. On a
- * device one multiprocessor counts time and touches no memory: copies run as on an idle device,
- * while a real step slows them. */
+/* Keep the stream busy for ns nanoseconds, as a training step does; on the host, keep the caller
+ * busy. On a device one multiprocessor counts time and touches no memory: copies run as on an idle
+ * device, while a real step slows them. */
 PSTK_API int pstk_stream_spin(struct pstk_loader *loader, void *stream, uint64_t ns,
                               struct pstk_error *err);
 

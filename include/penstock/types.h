@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/types.h - what every other header shares: errors and element types.
+ * penstock/types.h - the base of all other headers: errors and element types.
  *
  * Words for ownership, used at pointers of all public headers:
  *   borrows        the library reads it during the call only
@@ -77,7 +77,7 @@ enum pstk_stage {
     PSTK_STAGE_ORDER = 2,
     /* shard header, index page, open file */
     PSTK_STAGE_SHARD = 3,
-    /* storage */
+    /* reads from storage */
     PSTK_STAGE_READ = 4,
     /* record head, field checksum, decompression */
     PSTK_STAGE_RECORD = 5,
@@ -85,7 +85,7 @@ enum pstk_stage {
     PSTK_STAGE_DECODE = 6,
     /* copy to the device */
     PSTK_STAGE_DEVICE = 7,
-    /* the caller */
+    /* a call of the program */
     PSTK_STAGE_CONSUMER = 8,
     /* the shard writer */
     PSTK_STAGE_WRITE = 9,
@@ -108,7 +108,7 @@ struct pstk_error {
     /* errno, libjpeg's message code, ...; 0: none */
     int32_t native;
 
-    /* PSTK_NONE: the failure concerns no sample */
+    /* id of the bad sample; PSTK_NONE: the failure concerns no sample */
     uint64_t sample_id;
     /* number of the record within its shard, or PSTK_NONE */
     uint64_t record;
@@ -116,7 +116,7 @@ struct pstk_error {
     uint64_t offset;
     /* bytes of that range; 0: unknown */
     uint64_t length;
-    /* PSTK_NONE outside a loader */
+    /* epoch of the sample; PSTK_NONE outside a loader */
     uint64_t epoch;
     /* position in the epoch, in samples over all ranks, or PSTK_NONE */
     uint64_t position;
@@ -136,7 +136,7 @@ PSTK_API const char *pstk_error_name(int code);
 
 /* Return the library's version, "0.1.0"; static storage. */
 PSTK_API const char *pstk_version(void);
-/* Return the library's version as a number: PSTK_VERSION_NUMBER of the headers it was built of. */
+/* Return the library's version as a number: the PSTK_VERSION_NUMBER that it was built with. */
 PSTK_API uint32_t pstk_version_number(void);
 
 /* Return the CRC32C (Castagnoli) of `size` bytes at `data`, which continues `crc` (0 at the start).

@@ -431,7 +431,7 @@ static int contradict(const struct pstk_annotations *a, const struct entry *entr
 }
 
 /* Check that all entries have one kind and one number of keypoints, and note these. No entry is
- * left out here, because it is not known which of two is wrong. */
+ * left out here, because nothing shows which of two is wrong. */
 static int agree(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct coco *coco = a->state;

@@ -14,8 +14,8 @@ int pstk__coco_twice(const struct pstk_annotations *a, const char *section, cons
 /* Leave out a bad image, as pstk__annotations_leave_out does. */
 int pstk__coco_leave_out_image(struct pstk_annotations *a, int r, struct pstk_error *err);
 /* Sort images and categories by id, and refuse duplicate ids. With skip_bad one of two equal images
- * is left out; if they differ, it is not known to which of them the annotations belong. 0, EBADMSG
- * or ENOMEM. */
+ * is left out; if they differ, nothing shows to which of them the annotations belong. 0, EBADMSG or
+ * ENOMEM. */
 int pstk__coco_sort_ids(struct pstk_annotations *a, struct pstk_error *err);
 /* Find an element by id, after sorting. Returns NULL if there is none. */
 struct pstk__annotated_image *pstk__coco_find_image(const struct pstk_annotations *a, int64_t id);

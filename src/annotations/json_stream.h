@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_stream: reads a JSON file from front to back, with one value at a time in memory. It
- * interprets only brackets, texts, commas and colons; the parser of a value finds out whether it is
- * JSON. Every failure names the file and the byte.
+ * interprets only brackets, texts, commas and colons; the parser of a value checks that it is JSON.
+ * Every failure names the file and the byte.
  */
 #ifndef PSTK_JSON_STREAM_H
 #define PSTK_JSON_STREAM_H

@@ -26,7 +26,7 @@ struct pstk__panoptic_mask {
     struct pstk__bytes *numbers;    /* u16 of each pixel are appended, 0 without a segment */
     struct pstk__bytes *labels;     /* classes are appended, the largest number without a segment */
     uint32_t width, height;         /* size of the file; set by read */
-    struct pstk__segment none;      /* stands for no segment; set by read */
+    struct pstk__segment none;      /* the entry of pixels without a segment; set by read */
     const struct pstk__segment *at; /* segment of the previous pixel */
     uint64_t n_rows;                /* rows that were read */
     int64_t unknown_id;             /* first id that no segment has; -1: none */

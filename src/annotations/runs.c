@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runs: masks as runs, in the two forms of COCO's files. */
+/* runs: masks as runs, in the two encodings of COCO's files. */
 #include <penstock/annotations.h>
 
 #include <inttypes.h>

@@ -377,8 +377,8 @@ static int count_bad(struct pstk_annotations *a, const struct pstk__voc_file *fi
     return r < 0 ? pstk__fail_copy(err, &own) : 0;
 }
 
-/* Add the image of a file, whose stem stays. Returns 1 if it is left out: it is bad, or has no
- * objects and skip_empty is set, or all its objects are bad (without them it would count as
+/* Add the image of a file, whose stem stays. Returns 1 if it is left out: it is bad; or has no
+ * objects and skip_empty is set; or all its objects are bad (without them it would count as
  * background). */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)

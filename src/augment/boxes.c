@@ -35,7 +35,7 @@ void pstk__boxes_begin(struct pstk__boxes *boxes, uint32_t width, uint32_t heigh
     }
 }
 
-/* Replace a box by the bounding box of its four moved corners. 0: one of them has no place after
+/* Replace a box by the bounding box of its four moved corners. 0: one of them has no position after
  * the op. */
 static int move(struct pstk__sides *e, const struct pstk_op *op, const struct pstk__view *view)
 {

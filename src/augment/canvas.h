@@ -42,8 +42,8 @@ struct pstk__canvas {
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t isa);
 /* Change the picture by n fixed ops as they were drawn; each op's children follow it. 0, ENOMEM:
  * the arena has no room, EFBIG: an op would make a picture that exceeds the memory computed from
- * the bounds of its list, EINVAL: the picture lacks what an op needs, or ECANCELED: a function of
- * the program failed, see canvas->failure. */
+ * the bounds of its list, EINVAL: an op does not fit the picture, or ECANCELED: a function of the
+ * program failed, see canvas->failure. */
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
 /* Change the picture as pstk__canvas_run does, but tables of the last ops may still wait in the
  * canvas. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chains: how a random operation draws a MIX and its chains:
+ * chains: appends a MIX and its chains for a random operation:
  *
  *   begin -> (chain -> fixed operations, by pstk__sampled_ops_add) ... -> end
  */
@@ -17,7 +17,7 @@
 uint32_t pstk__chains_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight);
 /* Begin a chain of this weight; the operations appended next belong to it. */
 void pstk__chains_add(struct pstk__sampled_ops *to, double weight);
-/* Make everything that was appended since begin, which returned `at`, the children of the MIX. */
+/* Make all ops appended since begin, which returned `at`, the children of the MIX. */
 void pstk__chains_end(struct pstk__sampled_ops *to, uint32_t at);
 /* Return the arena bytes of a MIX, without those of its children. */
 uint64_t pstk__chains_scratch(const struct pstk__largest *in, uint32_t channels);

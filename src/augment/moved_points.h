@@ -10,7 +10,7 @@
 #include "augment/op.h"
 
 struct pstk__moved_points {
-    struct pstk__point *points; /* borrowed; never clipped; NaN: no place */
+    struct pstk__point *points; /* borrowed; never clipped; NaN: no position */
     uint8_t *is_outside;        /* borrowed; 1: left the image, for good */
     uint32_t n;
 };

@@ -113,7 +113,7 @@ struct pstk__op_entry {
     int (*needs_picture)(const struct pstk_op *op, const struct pstk__view *view);
     /* Fixed ops that RESIZE, CROP, FLIP: change the geometry. */
     void (*fold)(const struct pstk_op *op, struct pstk__geometry *g);
-    /* RESIZES: set the least size that the op resizes any image to, and its filters. */
+    /* RESIZES: set the smallest size that the op resizes any image to, and its filters. */
     void (*bound)(const struct pstk_op *op, struct pstk__resize_bounds *b);
     /* COLOURS: convert n_pixels of `channels` each. The rows do not overlap. */
     void (*colour)(const struct pstk_op *op, uint8_t *out, const uint8_t *in, uint32_t n_pixels,
@@ -127,7 +127,8 @@ struct pstk__op_entry {
      * or EINVAL: the image lacks the part that the op names. NULL: it can change any. */
     int (*fits)(const struct pstk_op *op, const struct pstk__view *view);
     /* Other fixed ops except those that FINISH or ERASE: change the picture, which `fits` accepted.
-     * 0, ENOMEM, or ECANCELED: a function of the program failed, canvas->failure says how. */
+     * 0, ENOMEM, or ECANCELED: a function of the program failed, and canvas->failure has its error.
+     */
     int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
     /* Return the maximum arena bytes of change, or of any change that the op draws. NULL: 0. */
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
@@ -177,7 +178,7 @@ struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pst
 /* Return the maximum number of fixed ops that n ops draw for one sample; UINT32_MAX: that many, or
  * more. */
 uint32_t pstk__ops_max(const struct pstk_op *ops, uint32_t n);
-/* Set the least size that the ops resize any image to. Without a resizing op the bounds do not
+/* Set the smallest size that the ops resize any image to. Without a resizing op the bounds do not
  * change. */
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds);
 /* Set the normalisation of the list. */
@@ -221,8 +222,8 @@ void pstk__op_move_resized(const struct pstk_op *op, const struct pstk__view *vi
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
                                  uint32_t channels);
 
-/* Maximum pixels of a resized picture's longer side for one of the shorter side, if nothing else
- * bounds the longer one. It bounds the memory. */
+/* Largest length in pixels of a resized picture's longer side for one of the shorter side, if
+ * nothing else bounds the longer one. It bounds the memory. */
 #define PSTK__MAX_ASPECT 16u
 /* Set bounds of resizes that keep the aspect ratio: to sides of the image divided by at most
  * `scale`, rounded up or down, but at least 1 pixel. bounds->max_in_* are set (op_fit.c). */

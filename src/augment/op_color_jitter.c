@@ -8,7 +8,8 @@
 
 #define N_KINDS 4
 
-/* The adjustments in the order of params.values, where each has a least and a greatest number. */
+/* The adjustments in the order of params.values, which has a smallest and a largest number of each.
+ */
 static const struct {
     uint32_t kind;
     const char *name;
@@ -20,7 +21,7 @@ static const struct {
     {PSTK_OP_HUE, "hue", -0.5, 0.5, 0},
 };
 
-/* Return the least factor of a range given as one number, the reach. */
+/* Return the smallest factor of a range given as one number, the reach. */
 static double min_of(double reach)
 {
     return reach < 1 ? 1 - reach : 0;

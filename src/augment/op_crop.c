@@ -16,7 +16,7 @@ struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t
 }
 
 /* Check top and left, whole numbers from `least` to `most`. */
-static int check_place(const struct pstk_op *op, double least, double most, struct pstk_error *err)
+static int check_offset(const struct pstk_op *op, double least, double most, struct pstk_error *err)
 {
     static const char *const names[] = {"top", "left"};
     for (int i = 0; i < 2; i++) {
@@ -32,12 +32,12 @@ static int check_place(const struct pstk_op *op, double least, double most, stru
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    return check_place(op, -MAX_OFFSET, MAX_OFFSET, err);
+    return check_offset(op, -MAX_OFFSET, MAX_OFFSET, err);
 }
 
 static int check_inside(const struct pstk_op *op, struct pstk_error *err)
 {
-    return check_place(op, 0, UINT16_MAX, err);
+    return check_offset(op, 0, UINT16_MAX, err);
 }
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)

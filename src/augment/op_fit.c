@@ -32,8 +32,8 @@ struct pstk_op pstk_letterbox(uint32_t height, uint32_t width, uint32_t position
 
 /* ---- shared by ops that keep the aspect ratio ------------------------------------------------ */
 
-/* Return the least size after rounding. A side of v pixels becomes at least 1 pixel, and at least v
- * / 2. Products of doubles are rounded, so a millionth more is enough. */
+/* Return the smallest size after rounding. A side of v pixels becomes at least 1 pixel, and at
+ * least v / 2. Products of doubles are rounded, so a millionth more is enough. */
 static uint32_t min_of(uint32_t max_in, double scale)
 {
     const double out = max_in / (2.000001 * scale);

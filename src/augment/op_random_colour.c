@@ -7,8 +7,8 @@
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
-/* The adjustments of a photometric distortion, in the order of params.values, where each has its
- * least and its greatest number. */
+/* The adjustments of a photometric distortion, in the order of params.values, which has the
+ * smallest and the largest number of each. */
 enum {
     BRIGHTNESS,
     CONTRAST,

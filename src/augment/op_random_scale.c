@@ -118,7 +118,7 @@ static uint64_t scratch_jitter(const struct pstk_op *op, const struct pstk__larg
 
 /* ---- random shortest size, random resize ----------------------------------------------------- */
 
-/* Bounds of both resizes: the least and the greatest length of the shorter side, and the greatest
+/* Bounds of both resizes: the smallest and the largest length of the shorter side, and the largest
  * of the longer one, 0: any. */
 struct range {
     double least, most, longest;

@@ -29,8 +29,8 @@ void *pstk__arena_get(struct pstk__arena *a, size_t size);
 /* Free everything that was allocated after `mark` (an earlier a->used). */
 void pstk__arena_reset(struct pstk__arena *a, size_t mark);
 
-/* Give pages beyond `keep` bytes back to the kernel if they were used since the last trim: one huge
- * image shall not stay resident for ever. The caller has nothing allocated beyond keep. */
+/* Give pages beyond `keep` bytes back to the kernel if they were used since the last trim, so that
+ * one huge image does not stay resident. The caller has nothing allocated beyond keep. */
 void pstk__arena_trim(struct pstk__arena *a, size_t keep);
 
 #endif

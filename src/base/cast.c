@@ -31,7 +31,7 @@ uint16_t pstk__f16_from_f32(float value)
         return (uint16_t)(sign | 0x7c00u);
     if (exponent >= 113) /* 2^-14 and more: normal; a carry moves into the exponent as it should */
         return (uint16_t)(sign | shift_even(magnitude - (112u << 23), 13));
-    if (exponent < 102) /* less than half of the least subnormal, 2^-24 */
+    if (exponent < 102) /* less than half of the smallest subnormal, 2^-24 */
         return (uint16_t)sign;
     return (uint16_t)(sign | shift_even((magnitude & 0x7fffffu) | 0x800000u, 126 - exponent));
 }

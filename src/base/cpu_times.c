@@ -27,7 +27,7 @@ struct pstk__cpu_times {
     struct pstk__cpu_time last;  /* newest answer of pstk__cpu_times_read */
     uint64_t last_ns, cost_ns;   /* time of that answer, and how long it took; 0: none yet */
     uint32_t capacity;
-    uint32_t n_places; /* entries of threads[] ever used, from the first on */
+    uint32_t n_entries; /* entries of threads[] ever used, from the first on */
     struct pstk__cpu_thread threads[];
 };
 
@@ -87,10 +87,11 @@ static void add_thread(struct pstk__cpu_time *to, struct pstk__cpu_thread *threa
  * holds the lock. */
 static struct pstk__cpu_thread *find(struct pstk__cpu_times *times, pid_t id)
 {
-    for (uint32_t i = 0; i < times->n_places; i++)
+    for (uint32_t i = 0; i < times->n_entries; i++)
         if (times->threads[i].id == id)
             return &times->threads[i];
-    return id == 0 && times->n_places < times->capacity ? &times->threads[times->n_places++] : NULL;
+    return id == 0 && times->n_entries < times->capacity ? &times->threads[times->n_entries++]
+                                                         : NULL;
 }
 
 void pstk__cpu_times_join(struct pstk__cpu_times *times)
@@ -124,7 +125,7 @@ void pstk__cpu_times_leave(struct pstk__cpu_times *times)
 static struct pstk__cpu_time sum_of(struct pstk__cpu_times *times)
 {
     struct pstk__cpu_time sum = times->ended;
-    for (uint32_t i = 0; i < times->n_places; i++)
+    for (uint32_t i = 0; i < times->n_entries; i++)
         if (times->threads[i].id)
             add_thread(&sum, &times->threads[i]);
     return sum;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_times: the CPU time of a group of threads, and how long they waited for a core. A thread
- * joins its group when it begins and leaves it before it ends; any thread may read the times
+ * cpu_times: the CPU time of a group of threads, and the time for which they waited for a core. A
+ * thread joins its group when it begins and leaves it before it ends; any thread may read the times
  * meanwhile. Every call takes the group's lock, which a reader holds while the system reports the
  * times.
  */
@@ -30,7 +30,7 @@ void pstk__cpu_times_join(struct pstk__cpu_times *times);
 /* Remove the calling thread, which ends next. It need not have joined. */
 void pstk__cpu_times_leave(struct pstk__cpu_times *times);
 
-/* Count from now on: earlier times do not count. */
+/* Count from now on, and ignore earlier times. */
 void pstk__cpu_times_begin(struct pstk__cpu_times *times);
 /* Return the times that the threads used since pstk__cpu_times_begin, or ever without it. Reading
  * takes the system some microseconds a thread. An answer is repeated for 50 times as long as it

@@ -64,8 +64,7 @@ int pstk__error_is_listed(int code)
 }
 
 /* Return whether err may be written. A caller that only zeroed the struct means the whole of it;
- * any other size below ours is not the size of any released header, so its contents cannot be
- * trusted. */
+ * any other size below ours belongs to no released header, so its contents cannot be trusted. */
 static int writable(struct pstk_error *err)
 {
     if (!err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_piece: finds where the values of a JSON text begin and end. Pure: it copies and allocates
+ * json_piece: finds the begin and end of the values of a JSON text. Pure: it copies and allocates
  * nothing, and takes time in proportion to the text. It lets a reader parse a large text value by
  * value, instead of building a tree of all of it. It reads brackets, texts, commas and colons only:
  * the parser of a piece decides whether the piece is valid JSON.

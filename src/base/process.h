@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process: identifies a process so exactly that another one can say later whether it still runs. */
+/* process: identifies a process so exactly that another one can check later whether it still runs.
+ */
 #ifndef PSTK_PROCESS_H
 #define PSTK_PROCESS_H
 
@@ -22,7 +23,7 @@ struct pstk__process {
 enum {
     PSTK__PROCESS_RUNS = 0,
     PSTK__PROCESS_ENDED = 1,
-    PSTK__PROCESS_ELSEWHERE = 2, /* another machine or PID namespace, or /proc does not say */
+    PSTK__PROCESS_ELSEWHERE = 2, /* another machine or PID namespace, or /proc gives no answer */
 };
 
 /* Fill in the identity of the calling process. Members that /proc does not give stay unknown. */

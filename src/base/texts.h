@@ -19,8 +19,8 @@ struct pstk__texts {
     uint64_t max_bytes; /* capacity, bytes */
 };
 
-/* Make room for n texts of `bytes` bytes in all, their terminating zeros included; what the list
- * held is freed. 0 or -ENOMEM; -EFBIG: 2^32 bytes or more. */
+/* Make room for n texts of `bytes` bytes in all, their terminating zeros included; the old contents
+ * are freed. 0 or -ENOMEM; -EFBIG: 2^32 bytes or more. */
 int pstk__texts_open(struct pstk__texts *texts, uint64_t n, uint64_t bytes);
 /* Append a copy of `size` bytes, which contain no 0. The list has room. */
 void pstk__texts_add(struct pstk__texts *texts, const char *text, uint64_t size);

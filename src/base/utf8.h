@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8: finds where a text stops being UTF-8. Pure. */
+/* utf8: finds the first byte of a text that is not UTF-8. Pure. */
 #ifndef PSTK_UTF8_H
 #define PSTK_UTF8_H
 

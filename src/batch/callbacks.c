@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callbacks: worker processes make rows of a slot by callbacks that take its whole batch. */
+/* callbacks: has worker processes make rows of a slot, by callbacks that take its whole batch. */
 #include "batch/slot.h"
 
 #include "base/error.h"

@@ -4,7 +4,7 @@
  * demand. Any thread.
  *
  * One thread at a time makes a stream, without holding `lock`: other threads use the stream of the
- * other parity meanwhile. A stream stays until another epoch of the same parity is asked for. Two
+ * other parity meanwhile. A stream stays until another epoch of the same parity is requested. Two
  * are enough, because readers run ahead into the next epoch only. If epochs have fewer batches than
  * there are slots, streams may be made again; such streams are small, and so cheap.
  */
@@ -42,13 +42,13 @@ void pstk__epochs_close(struct pstk__epochs *epochs); /* frees `epochs`; NULL is
 
 /* Make the stream of an epoch, unless it exists. */
 void pstk__epochs_make(struct pstk__epochs *epochs, uint64_t epoch);
-/* Return the steps of an epoch from a place on, as pstk__bucketed_n_steps. Makes its stream, unless
- * place is 0. */
+/* Return the steps of an epoch from a position of the stream on, as pstk__bucketed_n_steps. Makes
+ * its stream, unless the position is 0. */
 uint64_t pstk__epochs_n_steps(struct pstk__epochs *epochs, uint64_t epoch, uint64_t place);
-/* Return 1 if an epoch has no step from a place on. Needs no stream if the place is 0 or past the
- * end. */
+/* Return 1 if an epoch has no step from a position of the stream on. Needs no stream if the
+ * position is 0 or past the end. */
 int pstk__epochs_is_over(struct pstk__epochs *epochs, uint64_t epoch, uint64_t place);
-/* Find the step at a place, and the positions of its rows in the order. */
+/* Find the step at a position of the stream, and the positions of its rows in the order. */
 void pstk__epochs_cut(struct pstk__epochs *epochs, uint64_t epoch, uint64_t place,
                       struct pstk__cut *out, uint64_t *positions);
 /* Return the batches of all ranks in an epoch. */

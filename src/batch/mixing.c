@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mixing: mix the rows of a slot in pairs. */
+/* mixing: mixes the rows of a slot in pairs. */
 #include "batch/slot.h"
 #include "mix/mix.h"
 

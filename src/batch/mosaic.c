@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mosaic: combine rows of a slot to pictures of four. */
+/* mosaic: combines rows of a slot to pictures of four. */
 #include "batch/slot.h"
 #include "mix/mosaic.h"
 #include "sample/boxes_row.h"
@@ -38,13 +38,13 @@ struct combined_boxes {
     uint64_t n_dropped;
 };
 
-/* Return the end of what a row holds so far: bytes from its beginning. */
+/* Return the end of the row's present content: bytes from its beginning. */
 static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
     return &combined->slot->outputs[output].offsets[row + 1];
 }
 
-static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
+static uint8_t *room_at(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
     const uint64_t row_size = pstk__output_rows(&combined->plan->outputs[output])->row_size;
     return (uint8_t *)combined->slot->tensors[output].data + row * row_size +
@@ -58,21 +58,21 @@ static const void *written_at(const struct combined_boxes *combined, uint32_t ou
            row * pstk__output_written_size(&combined->plan->outputs[output]);
 }
 
-/* Append a box to the row, and its items of the outputs that follow: item `number` of the row
+/* Append a box to the row, and its items in the outputs that follow: item `number` of the row
  * `from`. */
 static void append_box(const struct combined_boxes *combined, uint32_t row,
                        const struct pstk__boxes *box, uint32_t from, uint64_t number)
 {
     const uint32_t i = combined->output;
     const struct pstk__output *outputs = combined->plan->outputs;
-    float *out = (float *)(void *)place_of(combined, i, row);
+    float *out = (float *)(void *)room_at(combined, i, row);
     pstk__boxes_write(box, &outputs[i], out);
     *end_of(combined, i, row) += (int64_t)outputs[i].ragged.item_size;
     for (uint32_t k = 0; k < combined->n_per_box; k++) {
         const uint32_t j = combined->per_box[k];
         const uint64_t size = outputs[j].ragged.item_size;
         const uint8_t *items = written_at(combined, j, from);
-        memcpy(place_of(combined, j, row), items + number * size, size);
+        memcpy(room_at(combined, j, row), items + number * size, size);
         *end_of(combined, j, row) += (int64_t)size;
     }
 }

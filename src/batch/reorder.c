@@ -46,7 +46,7 @@ void pstk__reorder_close(struct pstk__reorder_buffer *reorder)
 }
 
 /* Move a position past the last batch of an epoch to the start of the next one. The loop ends,
- * because open made sure that a whole epoch has a batch. */
+ * because open checked that a whole epoch has a batch. */
 static struct pstk__cursor normal(const struct pstk__reorder_buffer *reorder,
                                   struct pstk__cursor cursor)
 {
@@ -119,7 +119,7 @@ void pstk__reorder_claim(struct pstk__reorder_buffer *reorder, struct pstk__slot
  */
 int pstk__reorder_stale(struct pstk__reorder_buffer *reorder, const struct pstk__slot *slot)
 {
-    /* Relaxed: a late look only costs some work in vain. */
+    /* Relaxed: a late check only wastes some work. */
     return atomic_load_explicit(&reorder->generation, memory_order_relaxed) != slot->generation;
 }
 
@@ -241,7 +241,7 @@ static int look(struct pstk__reorder_buffer *reorder, struct pstk__slot **out,
     return r;
 }
 
-/* Look once, without waiting. Returns a result of take, or -EAGAIN: wait. It asks the device
+/* Check once, without waiting. Returns a result of take, or -EAGAIN: wait. It asks the device
  * without the lock, which the other threads need: only this thread takes batches or seeks. */
 static int try_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **out, void *stream,
                     int quick, struct pstk_error *err)
@@ -262,7 +262,7 @@ static int try_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **ou
     return 1;
 }
 
-/* Return why nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
+/* Return the reason why nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
 static int why_not(struct pstk__reorder_buffer *reorder, int64_t left_ns, struct pstk_error *err)
 {
     if (atomic_exchange_explicit(&reorder->interrupted, 0, memory_order_acquire))

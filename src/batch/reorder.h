@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reorder: the ordered stream of batches between the threads that fill them and the one that takes
- * them.
+ * reorder: the ordered stream of batches between the threads that fill them and the thread that
+ * takes them.
  *
  * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in,
- * in any order; the consumer takes them out in order. Where batches are loaded into slots of a
- * device, the uploader is in between: it takes finished slots in order, and puts loaded ones in.
- * The stream runs on from epoch to epoch. A seek, or another size of batches, begins a new
- * generation: batches of an older one are dropped wherever they are.
+ * in any order; the consumer takes them out in order. If batches are loaded into slots of a device,
+ * the uploader is in between: it takes finished slots in order, and puts loaded ones in. The stream
+ * runs on from epoch to epoch. A seek, or another size of batches, begins a new generation: batches
+ * of an older one are dropped wherever they are.
  *
  * Invariants: deliver_seq <= upload_seq <= claim_seq. Every batch in [upload_seq, claim_seq) holds
  * a slot that workers fill, and every one in [deliver_seq, upload_seq) a slot that is delivered, of
@@ -34,14 +34,14 @@ struct pstk__reorder_buffer {
     struct pstk__epochs *epochs;      /* borrowed; NULL without a budget */
     struct pstk__eventcount delivery; /* notified when the next batch was put in, when a stage
                                          failed, and at interrupt */
-    struct pstk__eventcount uploads;  /* uploader's; notified when its next batch was put in,
+    struct pstk__eventcount uploads;  /* for the uploader; notified when its next batch was put in,
                                          when a device's slot is free or lost, and at close */
     _Atomic uint32_t interrupted;     /* 1: the next wait returns EINTR */
     _Atomic uint64_t generation;      /* written under the lock */
     pthread_mutex_t lock;             /* guards all below */
     struct pstk__cursor claim;        /* position of the next batch to be claimed */
     struct pstk__cursor deliver;      /* position of the next batch to be delivered */
-    int deliver_over;                 /* with a budget, 1: deliver is at the end of its epoch */
+    int deliver_over;                 /* with a budget, 1: `deliver` is at the end of its epoch */
     uint64_t claim_seq, upload_seq, deliver_seq;
     struct pstk__slot **filled; /* filled_slots->n_slots, owned; NULL without an uploader */
     struct pstk__slot **ready;  /* slots->n_slots, owned */
@@ -66,8 +66,8 @@ void pstk__reorder_claim(struct pstk__reorder_buffer *reorder, struct pstk__slot
 int pstk__reorder_stale(struct pstk__reorder_buffer *reorder, const struct pstk__slot *slot);
 /* Last worker: put a READY slot in, or drop it if it is stale. */
 void pstk__reorder_put(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot);
-/* Uploader: take the next batch of the stream, READY -> COPYING. Returns NULL if it is not put in
- * yet. */
+/* Uploader: take the next batch of the stream, READY -> COPYING. Returns NULL until it is put in.
+ */
 struct pstk__slot *pstk__reorder_take_filled(struct pstk__reorder_buffer *reorder);
 /* Uploader: put a LOADED slot in, or drop it if it is stale. */
 void pstk__reorder_put_loaded(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot);
@@ -84,7 +84,7 @@ int pstk__reorder_take(struct pstk__reorder_buffer *reorder, struct pstk__slot *
 /* Consumer: continue the stream at `to`. */
 void pstk__reorder_seek(struct pstk__reorder_buffer *reorder, struct pstk__cursor to);
 /* Consumer: give batches from the next one on global_batch rows of all ranks. Batches that were
- * read ahead become void, and their rows are cut again. */
+ * read ahead become void, and their rows are divided again. */
 void pstk__reorder_resize(struct pstk__reorder_buffer *reorder, uint64_t global_batch);
 /* Return the batches of an epoch from a position on. Any thread. */
 uint64_t pstk__reorder_n_left(struct pstk__reorder_buffer *reorder, uint64_t epoch,
@@ -92,7 +92,7 @@ uint64_t pstk__reorder_n_left(struct pstk__reorder_buffer *reorder, uint64_t epo
 /* Return the batches of the whole epoch that the cursor is in. Any thread. */
 uint64_t pstk__reorder_n_batches(struct pstk__reorder_buffer *reorder);
 struct pstk__cursor pstk__reorder_cursor(struct pstk__reorder_buffer *reorder);
-/* Have the next wait return EINTR. Safe in a signal handler. */
+/* Make the next wait return EINTR. Safe in a signal handler. */
 void pstk__reorder_interrupt(struct pstk__reorder_buffer *reorder);
 
 #endif

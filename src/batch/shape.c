@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape: the tensors' shapes of a host slot, whose batch has one of several sizes or its own number
- * of rows. */
+/* shape: sets the shapes of a host slot's tensors, whose batch has one of several sizes or its own
+ * number of rows. */
 #include "batch/slot.h"
 #include "sample/multi_size.h"
 

@@ -32,7 +32,7 @@
 
 #include <pthread.h>
 
-#define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see pipeline.h */
+#define PSTK__MAX_LANES 64 /* max readers, each with its workers and slots: see pipeline.h */
 
 enum pstk__slot_state {
     PSTK__SLOT_FREE = 0,
@@ -74,21 +74,22 @@ struct pstk__slot {
     uint8_t *memory; /* host: mapping of all arrays, owned; device: of the arrays that describe a
                         batch */
     uint64_t memory_size;                          /* bytes */
-    struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* in a device's host pool: as written */
+    struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* tensors; in the host pool of a device: as
+                                                      workers write them */
     struct pstk__slot_output outputs[PSTK__MAX_OUTPUTS];
     uint32_t n_shaped;         /* rows in the shapes of tensors */
-    uint64_t *sample_ids;      /* batch_size, in memory */
-    uint64_t *replacement_ids; /* batch_size, in memory */
+    uint64_t *sample_ids;      /* batch_size ids, in memory */
+    uint64_t *replacement_ids; /* batch_size ids, in memory */
     uint32_t *data_sets;       /* batch_size, in memory; NULL without a mixture */
     uint64_t *places; /* host: batch_size positions in the order, in memory; NULL without a budget
                        */
     uint64_t first;   /* with a budget: position of the batch's first row in the stream */
     int is_last;      /* with a budget, 1: the last batch of its epoch */
-    struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
-    struct pstk_report *reports;  /* layout.max_reports, in memory; NULL if bad samples are not
-                                     replaced */
-    struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */
-    uint32_t *labels;             /* host: batch_size, in memory; NULL without dense targets */
+    struct pstk_crop *crops;         /* n_outputs * batch_size, in memory; NULL if not requested */
+    struct pstk_report *reports;     /* layout.max_reports, in memory; NULL if bad samples are not
+                                        replaced */
+    struct pstk_mixed_row *mixed;    /* host: batch_size, in memory; NULL if nothing is mixed */
+    uint32_t *labels;                /* host: batch_size, in memory; NULL without dense targets */
     struct pstk_mosaic_row *mosaics; /* host: batch_size, in memory; NULL without a mosaic */
 
     /* Workers write what follows, once a task or less often. It lies on cache lines of its own:
@@ -103,9 +104,10 @@ struct pstk__slot {
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX: none */
     struct pstk_error error; /* error of failed_row */
-    uint32_t n_users; /* LEASED, PARKED: streams that the end of the lease must still record */
-    void *users[PSTK__MAX_USERS + 2]; /* distinct; the two more are for the release: the stream that
-                                         it names and the current one */
+    uint32_t n_users; /* LEASED, PARKED: number of streams that the end of the lease must still
+                         record */
+    void *users[PSTK__MAX_USERS + 2]; /* distinct streams; the two more are for the release: the
+                                         stream that it names and the current one */
 };
 
 /* The parts of one output that all slots of a pool share. */
@@ -139,8 +141,8 @@ struct pstk__slots {
     pthread_mutex_t lock;      /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES]; /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
-    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* eventcounts of the lanes' watchers, borrowed;
-                                                       or NULL */
+    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* eventcounts of the threads that wait for the
+                                                       lanes' slots, borrowed; or NULL */
     struct pstk_error failure;                      /* code != 0: a release left a slot unusable */
     int owner; /* process id: a child after fork may not use the slots */
 };

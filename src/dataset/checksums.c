@@ -26,7 +26,7 @@ struct pstk__checksums_writer {
     const struct pstk__source *source;
     struct pstk__index_location location;
     char data[PATH_MAX];               /* memory of location.data */
-    uint64_t state[PSTK__INDEX_FACTS]; /* facts of the data set as it is now; state[0] is 0 until
+    uint64_t state[PSTK__INDEX_FACTS]; /* facts of the data set's current state; state[0] is 0 until
                                           they are known */
     char *note;                        /* or NULL */
     struct pstk__index_rows rows;      /* rows of the current segment */
@@ -105,7 +105,7 @@ static int find_state(struct pstk__checksums_writer *writer, struct pstk_error *
     return 0;
 }
 
-/* Find the folder that contains the data set, or that the data set is. Returns 0, or EINVAL if its
+/* Find the folder that contains the data set, or that is the data set. Returns 0, or EINVAL if its
  * path is too long. */
 static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
 {
@@ -127,31 +127,31 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
     return 0;
 }
 
-/* Return the name of `path` in the folder `place`, both real paths: the path below the folder, or
+/* Return the name of `path` in `folder`, both real paths: the path below the folder, or
  * else the file's name. */
-static const char *name_below(const char *place, const char *path)
+static const char *name_below(const char *folder, const char *path)
 {
-    const size_t n = strlen(place);
+    const size_t n = strlen(folder);
     const char *slash = strrchr(path, '/');
-    if (strcmp(path, place) == 0)
+    if (strcmp(path, folder) == 0)
         return "";
-    if (strncmp(path, place, n) == 0 &&
+    if (strncmp(path, folder, n) == 0 &&
         (n == 1 || path[n] == '/')) /* "/" ends with its own slash */
         return path + n + (n > 1);
     return slash ? slash + 1 : path;
 }
 
-/* Digest the data set's name in its folder, which stays when the data changes, and the way it is
- * read: fields, folder of a table's images, by_content. */
+/* Digest the data set's name in its folder, which stays when the data changes, and the settings of
+ * its reading: fields, folder of a table's images, by_content. */
 static void digest_name(struct pstk__checksums_writer *writer, const struct pstk_foreign *foreign)
 {
     char of_path[PATH_MAX], of_data[PATH_MAX];
     const char *path = writer->source->path, *name = path;
     const uint64_t fields = pstk__checksums_fields(writer->source);
     const size_t n = strlen(writer->data);
-    const char *place = realpath(writer->data, of_data) ? of_data : writer->data;
+    const char *folder = realpath(writer->data, of_data) ? of_data : writer->data;
     if (realpath(path, of_path))
-        name = name_below(place, of_path);
+        name = name_below(folder, of_path);
     else if (strncmp(path, writer->data, n) == 0)
         name = path + n + strspn(path + n, "/"); /* the path is a pattern */
     pstk__index_digest(writer->location.key, writer->location.format,
@@ -167,7 +167,7 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
         pstk__index_digest(writer->location.key, field->name, strlen(field->name));
         pstk__index_digest(writer->location.key, field->shape, sizeof field->shape);
     }
-    pstk__index_digest(writer->location.place, place, strlen(place));
+    pstk__index_digest(writer->location.path_digest, folder, strlen(folder));
 }
 
 static int begin(struct pstk__checksums_writer *writer, const struct pstk__source *source,
@@ -184,7 +184,7 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
                                                      .ending = PSTK__SIDECAR_CHECKSUMS,
                                                      .what = "checksums",
                                                      .key = {1, 2},
-                                                     .place = {1, 2}};
+                                                     .path_digest = {1, 2}};
     digest_name(writer, foreign);
     return 0;
 }
@@ -197,7 +197,7 @@ static int facts_differ(const struct pstk__checksums_writer *writer,
     return memcmp(&index->found.facts[fact], &writer->state[fact], 2 * sizeof(uint64_t)) != 0;
 }
 
-/* Return 1 if the segments are as in a file made for n_samples samples. */
+/* Return 1 if the segments fit a file made for n_samples samples. */
 static int has_segments(const struct pstk__index *index, uint64_t n_samples)
 {
     if (index->n_samples != n_samples)
@@ -210,8 +210,8 @@ static int has_segments(const struct pstk__index *index, uint64_t n_samples)
     return 1;
 }
 
-/* Implement `differs` of store/index/location.h: return why the checksums are not those of the data
- * set as it is now. */
+/* Implement `differs` of store/index/location.h: return why the checksums do not fit the current
+ * state of the data set. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     struct pstk__checksums_writer *writer = user;

@@ -25,8 +25,8 @@ struct pstk__checksums_page {
 /* Return the fields whose bytes count: all fields without a checksum. 0: every field has one, and
  * no checksums are kept. */
 uint64_t pstk__checksums_fields(const struct pstk__source *source);
-/* Return 1 if the bytes of the extent are the data set's; 0 if they are its index's, which checks
- * them itself. */
+/* Return 1 if the bytes of the extent belong to the data set; 0 if they belong to its index, which
+ * has its own checksums. */
 static inline int pstk__checksums_count(const struct pstk__source *source,
                                         const struct pstk__extent *extent)
 {
@@ -53,8 +53,8 @@ struct pstk__checksums_writer;
 int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc,
                         struct pstk_error *err);
 /* Report that n_done of n_total samples are done, to waiting processes and to work.progress.
- * Returns the result of work.progress. Call it now and then, on the thread on which `make` runs,
- * however many checksums were added. */
+ * Returns the result of work.progress. Call it now and then on the thread of `make`, even if no
+ * checksum was added. */
 int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t n_done,
                            uint64_t n_total);
 

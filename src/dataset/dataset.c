@@ -79,7 +79,7 @@ static int is_there(const struct pstk__source *source, uint32_t field)
            stats->n_codec[PSTK_CODEC_PLANES];
 }
 
-/* Write the names of the fields of which some sample has a value. */
+/* Write the names of the fields that have a value in some sample. */
 static void list_there(const struct pstk__source *source, char *names, size_t size)
 {
     size_t used = 0;
@@ -341,7 +341,7 @@ static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *exten
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         if (extents[i].size >
-            0) /* as the loader's reader, which opens no file for an empty value */
+            0) /* as the loader's reader does, which opens no file for an empty value */
             r = read_extent(dataset, &extents[i], to, err);
         extents[i].data = to;
         to += extents[i].size;
@@ -480,7 +480,8 @@ static int get_plain(struct pstk_dataset *dataset, struct pstk__record *record, 
     } else if (code == 0 && plain == memory.plain) {
         *data = memory.plain;
         memory.plain = NULL;
-    } else if (code == 0) { /* it lies in the caller's memory, as the values of fixed fields do */
+    } else if (code ==
+               0) { /* the data lies in the caller's memory, as the values of fixed fields do */
         const uint32_t size = record->fields[field].plain_size;
         *data = malloc(size ? size : 1);
         if (*data)

@@ -36,8 +36,8 @@ int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64
                                uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
                                struct pstk_error *err);
 /* Return 1 if the file system has a hole that overlaps the extent, in bytes *begin to *end - 1 of
- * the file: zeros are read there, whether they were written or not. Returns 0 if there is none or
- * it cannot be known. */
+ * the file. Zeros are read there, whether a program wrote them or not. Returns 0 if there is none
+ * or the file system does not report it. */
 int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
                             uint64_t *begin, uint64_t *end);
 

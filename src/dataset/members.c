@@ -45,8 +45,8 @@ struct pstk_members {
 
 static void list_drop(struct list *list)
 {
-    /* Release orders our reads of the list before the free; acquire, in the thread that frees,
-     * those of all others. */
+    /* The release orders this thread's reads of the list before the free. The acquire, in the
+     * thread that frees, orders the reads of all other threads before it. */
     if (!list || atomic_fetch_sub_explicit(&list->n_references, 1, memory_order_acq_rel) > 1)
         return;
     free(list->small);
@@ -211,7 +211,7 @@ static int add_fold(struct pstk_members *members, const struct pstk_subset *step
     return 0;
 }
 
-/* Return the position, before i, of the id that stands at i too; it exists. */
+/* Return the smaller position of the id at position i, which is repeated. */
 static uint64_t find_id(const struct pstk_subset *step, uint64_t i)
 {
     uint64_t at = 0;

@@ -19,7 +19,7 @@ struct pstk__numbered_name {
 /* Return 1 if the name has a NUMBER below a COUNT, else 0. */
 int pstk__numbered_parse(struct pstk__numbered_name *out, const char *name);
 /* Report each run of missing shards, if the path is a folder or has * or ?; otherwise the caller
- * has chosen the files. Returns 0, ECANCELED if `bad` says stop, or ENOMEM. */
+ * has chosen the files. Returns 0, ECANCELED if `bad` returned non-zero, or ENOMEM. */
 int pstk__numbered_check(const struct pstk__source *source, const char *path,
                          int (*bad)(void *user, const struct pstk_error *bad), void *user,
                          struct pstk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* role: which field is the picture, its class, its boxes, ... Pure. */
+/* role: finds the field that is the picture, its class, its boxes, ... Pure. */
 #include <penstock/role.h>
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 struct rule {
     uint32_t kind; /* enum pstk_field_kind of the field */
     uint32_t of;   /* kind of the field that it belongs to; 0: it belongs to none */
-    int is_first;  /* 1: without a usual name, the first that fits; 0: the only one */
+    int is_first;  /* 1: without a usual name, the first field that fits; 0: the only one */
     const char *names[MAX_NAMES]; /* the usual names, the best first; NULL: no more */
 };
 
@@ -35,8 +35,8 @@ static const struct rule rules[] = {
 
 #define N_RULES (sizeof rules / sizeof *rules)
 
-/* Return field i of the caller's, whose struct may be another version's: members from box_format on
- * may not be there. */
+/* Return field i of the caller's, whose struct may be that of another version, without the members
+ * from box_format on. */
 static const struct pstk_field *field_at(const struct pstk_role_search *s, uint32_t i)
 {
     return (const struct pstk_field *)((const char *)s->fields + (size_t)i * s->field_size);
@@ -53,7 +53,7 @@ static int is_id(const char *name)
     return n >= 2 && strcmp(name + n - 2, "id") == 0;
 }
 
-/* Return the place of a name among a rule's; MAX_NAMES: it is none of them. */
+/* Return the index of a name among a rule's names; MAX_NAMES: it is none of them. */
 static uint32_t find_usual(const struct rule *rule, const char *name)
 {
     uint32_t i = 0;

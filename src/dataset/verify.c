@@ -210,8 +210,8 @@ static int find_hole(const struct member *member, const struct sample *sample,
     return 0;
 }
 
-/* Check what reading a sample does not: its kept checksum or, without one, holes. Returns 0,
- * IN_HOLE or a negative result. */
+/* Check the sample's kept checksum or, without one, holes: reading a sample checks neither. Returns
+ * 0, IN_HOLE or a negative result. */
 static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
                           struct pstk_error *bad)
 {
@@ -337,8 +337,8 @@ static int open_member(void *user, void **state, struct pstk_error *err)
 
 /* ---- reporting: on the caller's thread ------------------------------------------------------- */
 
-/* Return 1 if the damage is of a whole file and was reported by the previous sample: many samples
- * may lie in one file. */
+/* Return 1 if the damage concerns a whole file and was reported with the previous sample: many
+ * samples may lie in one file. */
 static int is_reported(struct verify *verify, const struct pstk_error *bad)
 {
     if (bad->stage != PSTK_STAGE_SHARD)
@@ -364,7 +364,7 @@ static int report_damage(void *user, const struct pstk_error *bad)
 }
 
 /* Report progress in samples to the caller. Also `progress` of checksums.h. */
-static int tell_caller(void *user, uint64_t n_done, uint64_t n_total)
+static int report_done(void *user, uint64_t n_done, uint64_t n_total)
 {
     const struct pstk__verify_request *request = ((const struct verify *)user)->request;
     return request->on_progress ? request->on_progress(request->user, n_done, n_total) : 0;
@@ -386,7 +386,7 @@ static int report_progress(void *user, uint64_t n)
     verify->reported_ns = now;
     const uint64_t n_done = verify->n_done / n_parts;
     return verify->writer ? pstk__checksums_report(verify->writer, n_done, verify->n_samples)
-                          : tell_caller(verify, n_done, verify->n_samples);
+                          : report_done(verify, n_done, verify->n_samples);
 }
 
 /* Take the checksums of a block, in the order of blocks; stop at the first bad sample. */
@@ -503,7 +503,7 @@ static int keep(struct verify *verify, struct pstk_error *err)
 {
     struct pstk_verify_report *report = verify->request->report;
     const struct pstk__checksums_work work = {
-        .make = make_checksums, .progress = tell_caller, .user = verify};
+        .make = make_checksums, .progress = report_done, .user = verify};
     const int rc = pstk__checksums_make(&verify->kept, pstk__dataset_source(verify->dataset),
                                         verify->request->foreign, &work, err);
     if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
@@ -577,7 +577,7 @@ static int open_any(struct verify *verify, struct pstk_error *err)
         pstk__source_salvage(&source, request->path, request->foreign, &salvage, &why);
     if (salvaged == 0 && verify->n_bad == 0) {
         pstk__source_close(
-            source); /* the second attempt succeeded; the first failure still stands */
+            source); /* the second attempt found no damage; return the first failure */
         return rc;
     }
     if (salvaged == 0)

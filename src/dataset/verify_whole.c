@@ -59,8 +59,8 @@ static int tick(const struct pstk__verify_whole *whole, const struct pstk__cover
                           (uint64_t)(n * to / cover->size) - (uint64_t)(n * from / cover->size));
 }
 
-/* Check the bytes of a field in an open file. Returns 0, PSTK_ECANCELED if the sink says stop, or
- * the code of *bad. */
+/* Check the bytes of a field in an open file. Returns 0, PSTK_ECANCELED if the sink ended the
+ * check, or the code of *bad. */
 static int check_bytes(const struct pstk__verify_whole *whole, uint32_t field,
                        const struct pstk__file *file, const struct pstk__map_sink *sink,
                        struct pstk_error *bad)

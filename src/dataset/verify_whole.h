@@ -22,8 +22,8 @@ struct pstk__verify_whole {
 /* Return 1 if result `rc`, with the reason *bad, is damage of the data: other data may be whole. */
 int pstk__verify_is_damage(int rc, const struct pstk_error *bad);
 
-/* The jobs below return 0, even after they reported damage; ECANCELED: the sink says stop; or the
- * error that prevents further reading. */
+/* The jobs below return 0, even after they reported damage; ECANCELED: the sink ended the check; or
+ * the error that prevents further reading. */
 
 /* Check a whole field against its checksum (struct pstk__cover). */
 int pstk__verify_field(const struct pstk__verify_whole *whole, uint32_t field,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device: hands out batches. Each device is one table of functions: host.c and cuda/. device.c
- * lists them, and no entry includes the list. The host is the null object.
+ * device: the devices on which batches are handed out. Each device is one table of functions:
+ * host.c and cuda/. device.c lists them, and no entry includes the list. The host is the null
+ * object.
  *
  * Threads. The uploader, one thread, calls open and all members from pin on; the host has no
  * uploader, so the thread that opens the loader calls open. Any threads of the program call the
- * consumer's members, several at a time, and hold no lock of ours. Any thread calls get_times, at
- * any time, and close, once nobody else has the device. find, count, describe and measure have no
- * device.
+ * consumer's members, several at a time, and hold no lock of the library. Any thread calls
+ * get_times, at any time, and close, once no other thread uses the device. find, count, describe
+ * and measure have no device.
  *
  * A device with memory of its own (has_slots) has slots there. One uploader thread opens it, then
  * loads filled host slots into device slots, in three steps: ready checks that all recorded uses of
@@ -55,7 +56,7 @@ struct pstk__lease_end {
     uint32_t slot;
     int quick;           /* as in acquire */
     void **streams;      /* streams that used the slot */
-    uint32_t *n_streams; /* release takes the recorded streams out */
+    uint32_t *n_streams; /* release removes the recorded streams */
 };
 
 struct pstk__histogram;
@@ -109,9 +110,9 @@ struct pstk__device_ops {
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* Check that the stream means the same in every thread. EINVAL: it does not. */
     int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
-    /* End the lease: record each of the streams and take it out. 1: the streams left are being
-     * captured into a graph: call again when they no longer are. ETIMEDOUT: as in acquire; call
-     * again. */
+    /* End the lease: record each of the streams and remove it from the list. 1: the streams left
+     * are being captured into a graph: call again when they no longer are. ETIMEDOUT: as in
+     * acquire; call again. */
     int (*release)(struct pstk__device *d, const struct pstk__lease_end *end,
                    struct pstk_error *err);
     /* Give up a release that left streams: it will not be called again, and the device's memory is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array: takes the plain bytes of a scalar or an array apart into shape and elements, and writes
+/* array: takes apart the plain bytes of a scalar or an array into shape and elements, and writes
  * the head of a .npy file. Pure, except for the memory that it appends to. */
 #ifndef PSTK_EXPORT_ARRAY_H
 #define PSTK_EXPORT_ARRAY_H

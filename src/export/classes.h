@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classes: the classes of an export's samples, numbered as readers of the target number them: by
- * sorted names. */
+/* classes: the classes of an export's samples, in the numbering of the target's readers: by sorted
+ * names. */
 #ifndef PSTK_EXPORT_CLASSES_H
 #define PSTK_EXPORT_CLASSES_H
 

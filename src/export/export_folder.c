@@ -30,10 +30,10 @@ struct folder {
     struct pstk__export *export; /* borrowed */
     int has_metadata;
     const char *label; /* name of the label in metadata, if its values are class names; or NULL */
-    struct pstk__out_file metadata;      /* open if has_metadata */
-    struct pstk__bytes path;             /* path of the sample's file, with a 0; owned */
-    int is_renamed;                      /* 1: the path is not the sample's key, or class and key */
-    uint64_t n_top, n_below;             /* files in the folder itself, and in folders below it */
+    struct pstk__out_file metadata; /* open if has_metadata */
+    struct pstk__bytes path;        /* path of the sample's file, with a 0; owned */
+    int is_renamed;          /* 1: the path differs from the sample's key, or class and key */
+    uint64_t n_top, n_below; /* files in the folder itself, and in folders below it */
     struct pstk__export_classes classes; /* classes, as readers of the folder number them; owned */
     uint64_t n_unread;                   /* other files; readers of folders ignore their suffixes */
     struct pstk__bytes line;             /* line of metadata; owned */
@@ -315,8 +315,7 @@ static int begin(void *state, struct pstk_error *err)
                : 0;
 }
 
-/* Create the sample's file. If another sample has its path, or a file has the name of one of its
- * folders, number the path; if that fails, use the number alone, then number that. */
+/* Count the file by its treatment in readers of image folders: read or ignored. */
 static int create(struct folder *folder, const struct pstk__export_sample *sample,
                   struct pstk__out_file *file, struct pstk_error *err)
 {

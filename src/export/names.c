@@ -76,7 +76,7 @@ uint64_t pstk__name_image_suffix(const char *path, uint64_t size)
 /* ---- a set ----------------------------------------------------------------------------------- */
 
 /* Return the slot of a hash, or the free slot where it belongs. */
-static uint64_t *place_of(const struct pstk__name_set *set, uint64_t hash)
+static uint64_t *slot_of(const struct pstk__name_set *set, uint64_t hash)
 {
     uint64_t i = hash % set->capacity;
     while (set->hashes[i] && set->hashes[i] != hash)
@@ -93,7 +93,7 @@ static int grow(struct pstk__name_set *set)
         return -1;
     for (uint64_t i = 0; i < set->capacity; i++)
         if (set->hashes[i])
-            *place_of(&larger, set->hashes[i]) = set->hashes[i];
+            *slot_of(&larger, set->hashes[i]) = set->hashes[i];
     free(set->hashes);
     *set = larger;
     return 0;
@@ -113,10 +113,10 @@ int pstk__name_set_add(struct pstk__name_set *set, const void *name, uint64_t si
     if (set->n >= set->capacity / 2 && grow(set) < 0)
         return -1;
     const uint64_t hash = hash_of(name, size);
-    uint64_t *place = place_of(set, hash);
-    if (*place)
+    uint64_t *slot = slot_of(set, hash);
+    if (*slot)
         return 0;
-    *place = hash;
+    *slot = hash;
     set->n++;
     return 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names: makes paths of files from texts in a data set, which may be anything. Pure, except for the
- * memory that it appends to.
+ * names: makes paths of files from arbitrary texts in a data set. Pure, except for the memory that
+ * it appends to.
  *
  * Slashes separate the parts of a path; empty parts are dropped. Control characters and the parts
  * "." and ".." are escaped as % and two hex digits. A % before two hex digits is escaped, too, so

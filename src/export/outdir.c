@@ -99,7 +99,7 @@ static int remove_entry(void *user, int dir, const char *name, const char *path,
                         const struct stat *status)
 {
     (void)user;
-    if (strcmp(path, PSTK__EXPORT_MARK) == 0) /* last: it says whose files these are */
+    if (strcmp(path, PSTK__EXPORT_MARK) == 0) /* last: it identifies the owner of the files */
         return 0;
     return unlinkat(dir, name, S_ISDIR(status->st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT
                ? -errno
@@ -129,7 +129,7 @@ enum holds {
     HOLDS_BEGUN,  /* an unfinished export */
     HOLDS_EXPORT, /* a finished export, unchanged since */
     HOLDS_CHANGED,
-    HOLDS_OTHER, /* files of somebody else */
+    HOLDS_OTHER, /* files of another program or person */
 };
 
 /* Read the beginning of a directory's mark into text, which ends with 0; "" if it has none. */
@@ -142,7 +142,7 @@ static void read_mark(int dir, char text[128])
         close(fd);
 }
 
-/* Find out what a directory holds: enum holds, or a negative errno. */
+/* Find out the contents of a directory: enum holds, or a negative errno. */
 static int holds(int dir)
 {
     struct pstk__outdir_files files;

@@ -12,7 +12,7 @@
 
 #include <penstock/subset.h>
 
-/* Counts of the values in a block, by what was found. */
+/* Counts of the values in a block, by their properties. */
 struct pstk__samples_counts {
     uint64_t n_images, n_equivalent, n_encoded, n_remade;
 };

@@ -14,7 +14,7 @@ enum pstk__coding {
     PSTK__CODING_PLAIN = 0,
     /* A decimal integer as text. */
     PSTK__CODING_TEXT_INTEGER = 1,
-    /* A .npy file; the bytes of the file if the field is neither scalar nor ndarray. */
+    /* The bytes of a .npy file; the whole file if the field is neither scalar nor ndarray. */
     PSTK__CODING_NPY = 2,
 };
 
@@ -52,7 +52,8 @@ void pstk__coding_settle(struct pstk__index_field *field);
  * wants. */
 int pstk__coding_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                         struct pstk_error *err);
-/* Return the max bytes of a value of `size` bytes in the plain coding of its kind. */
+/* Return the largest size in bytes that a value of `size` bytes has in the plain coding of its
+ * kind. */
 uint64_t pstk__coding_plain_size(const struct pstk__index_field *field, uint64_t size);
 /* View a value: `data` is borrowed, and the caller sets offset. Returns NULL, or the reason of a
  * failure, as a phrase in `text`. */

@@ -32,9 +32,9 @@ struct slot {
 };
 
 /*
- * Invariants. `places` has each slot that holds a file once, at or after the place that its number
- * hashes to, with no free place between; at most half of them are taken. A slot is in the list iff
- * n_pins is 0; slots without a file stand at its old end.
+ * Invariants. `buckets` has each slot that holds a file once, at or after the bucket that its
+ * number hashes to, with no free bucket between; at most half of them are taken. A slot is in the
+ * list iff n_pins is 0; slots without a file stand at its old end.
  *
  * Memory is O(capacity): a data set may have a file for each of millions of samples.
  */
@@ -42,8 +42,8 @@ struct pstk__files {
     const struct pstk__source *source; /* borrowed */
     uint32_t *fallbacks;               /* borrowed */
     struct slot *slots;                /* owned; capacity */
-    uint32_t *places;                  /* slots by their file's number; free: NO_SLOT */
-    uint32_t mask;                     /* number of places - 1; that number is a power of two */
+    uint32_t *buckets;                 /* slots by their file's number; free: NO_SLOT */
+    uint32_t mask;                     /* number of buckets - 1; that number is a power of two */
     uint32_t capacity;
     uint32_t oldest, newest;
     enum pstk__files_mode mode; /* RANDOM once a file system has refused DIRECT */
@@ -66,38 +66,39 @@ static void link_newest(struct pstk__files *files, uint32_t i)
     files->newest = i;
 }
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
-/* Return the place that a number hashes to. Consecutive numbers lie apart, so that runs of taken
- * places stay short. */
-static uint32_t location_of(const struct pstk__files *files, uint32_t number)
+/* Return the bucket that a number hashes to. Consecutive numbers lie apart, so that runs of taken
+ * buckets stay short. */
+static uint32_t first_bucket(const struct pstk__files *files, uint32_t number)
 {
     return (uint32_t)(number * 0x9e3779b1u >> 7) & files->mask;
 }
 
-/* Return the place of that number, or the free one where it would be. The loop ends, because half
- * of the places are free. */
-static uint32_t place_of(const struct pstk__files *files, uint32_t number)
+/* Return the bucket of that number, or the free one where it would be. The loop ends, because half
+ * of the buckets are free. */
+static uint32_t bucket_of(const struct pstk__files *files, uint32_t number)
 {
-    uint32_t place = location_of(files, number);
-    while (files->places[place] != NO_SLOT && files->slots[files->places[place]].number != number)
-        place = (place + 1) & files->mask;
-    return place;
+    uint32_t bucket = first_bucket(files, number);
+    while (files->buckets[bucket] != NO_SLOT &&
+           files->slots[files->buckets[bucket]].number != number)
+        bucket = (bucket + 1) & files->mask;
+    return bucket;
 }
 
-/* Free the place of a number, and move back the entries after it that would no longer be found. */
-static void free_place(struct pstk__files *files, uint32_t number)
+/* Free the bucket of a number, and move back the entries after it that would no longer be found. */
+static void free_bucket(struct pstk__files *files, uint32_t number)
 {
-    uint32_t hole = place_of(files, number);
-    for (uint32_t place = (hole + 1) & files->mask; files->places[place] != NO_SLOT;
-         place = (place + 1) & files->mask) {
-        const uint32_t location = location_of(files, files->slots[files->places[place]].number);
-        if (((place - location) & files->mask) < ((place - hole) & files->mask))
-            continue; /* its location lies after the hole */
-        files->places[hole] = files->places[place];
-        hole = place;
+    uint32_t hole = bucket_of(files, number);
+    for (uint32_t bucket = (hole + 1) & files->mask; files->buckets[bucket] != NO_SLOT;
+         bucket = (bucket + 1) & files->mask) {
+        const uint32_t first = first_bucket(files, files->slots[files->buckets[bucket]].number);
+        if (((bucket - first) & files->mask) < ((bucket - hole) & files->mask))
+            continue; /* its first bucket lies after the hole */
+        files->buckets[hole] = files->buckets[bucket];
+        hole = bucket;
     }
-    files->places[hole] = NO_SLOT;
+    files->buckets[hole] = NO_SLOT;
 }
 
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
@@ -117,19 +118,19 @@ int pstk__files_open(struct pstk__files **out, const struct pstk__source *source
     files->oldest = NO_SLOT;
     files->newest = NO_SLOT;
     files->slots = calloc(capacity, sizeof *files->slots);
-    uint64_t n_places = 2; /* at most 2^17: capacity is at most MAX_SLOTS, and tests' is small */
-    while (n_places < 2 * (uint64_t)capacity)
-        n_places *= 2;
-    files->places = calloc(n_places, sizeof *files->places);
-    files->mask = (uint32_t)(n_places - 1);
-    if (!files->slots || !files->places) {
+    uint64_t n_buckets = 2; /* at most 2^17: capacity is at most MAX_SLOTS, and tests' is small */
+    while (n_buckets < 2 * (uint64_t)capacity)
+        n_buckets *= 2;
+    files->buckets = calloc(n_buckets, sizeof *files->buckets);
+    files->mask = (uint32_t)(n_buckets - 1);
+    if (!files->slots || !files->buckets) {
         pstk__files_close(files);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the table of files (%u slots)", capacity);
     }
     files->capacity = capacity;
-    for (uint64_t i = 0; i < n_places; i++)
-        files->places[i] = NO_SLOT;
+    for (uint64_t i = 0; i < n_buckets; i++)
+        files->buckets[i] = NO_SLOT;
     for (uint32_t i = 0; i < capacity; i++) {
         files->slots[i].file.fd = -1;
         link_newest(files, i);
@@ -144,7 +145,7 @@ static void clear_slot(struct pstk__files *files, uint32_t i)
     struct slot *slot = &files->slots[i];
     if (!slot->file.store)
         return;
-    free_place(files, slot->number);
+    free_bucket(files, slot->number);
     pstk__file_end(&slot->file);
 }
 
@@ -267,7 +268,7 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
     pstk__file_end(file);
     if (pstk__source_stands(source, err) < 0)
         r = PSTK_ENOENT;
-    /* file_check may have set a byte range: only missing places are filled in. */
+    /* file_check may have set a byte range: only missing members are filled in. */
     char name[PSTK__MAX_SHOWN];
     if (err && err->size >= sizeof *err && !err->shard[0])
         pstk__fail_at(err, r, pstk__source_file_name(source, number, name), err->record,
@@ -298,7 +299,7 @@ int pstk__files_find(struct pstk__files *files, uint32_t number, uint32_t *slot,
                      const struct pstk__file **file)
 {
     assert(number < files->source->n_files);
-    const uint32_t i = files->places[place_of(files, number)];
+    const uint32_t i = files->buckets[bucket_of(files, number)];
     if (i == NO_SLOT)
         return 0;
     pin(files, i, slot, file);
@@ -316,7 +317,7 @@ int pstk__files_keep(struct pstk__files *files, uint32_t number, struct pstk__fi
     clear_slot(files, i);
     files->slots[i].file = *open;
     files->slots[i].number = number;
-    files->places[place_of(files, number)] = i;
+    files->buckets[bucket_of(files, number)] = i;
     *open = (struct pstk__file){.fd = -1};
     pin(files, i, slot, file);
     return 0;
@@ -366,7 +367,7 @@ void pstk__files_close(struct pstk__files *files)
     for (uint32_t i = 0; i < files->capacity; i++)
         clear_slot(files, i);
     free(files->slots);
-    free(files->places);
+    free(files->buckets);
     free(files);
 }
 

@@ -75,8 +75,8 @@ struct pstk__salvage {
 struct pstk__opening {
     const struct pstk__store *store;
     const char *path;
-    const struct pstk_foreign *foreign; /* settings for foreign data, checked (foreign.h), or NULL:
-                                           the defaults */
+    const struct pstk_foreign *foreign; /* foreign data settings, checked (foreign.h); NULL:
+                                           defaults */
     /* NULL: a damaged file fails the open. Otherwise formats with a scanner (indexed.h) report it,
      * keep its samples before the damage, and continue with the next file. */
     const struct pstk__salvage *salvage;
@@ -98,8 +98,8 @@ struct pstk__source {
     uint64_t n_left_out; /* images at the top of a folder with class folders; 0 in other formats */
     uint32_t n_joined;   /* number of data sets that it joins (joined.h); 0: it is a single one */
     uint32_t is_checked; /* 1: every byte has a checksum in its file, and is compared with it */
-    uint32_t accepts_damaged; /* 1: accept damaged values as pstk_foreign.damaged says; open leaves
-                                 it 0 */
+    uint32_t accepts_damaged; /* 1: accept damaged values, by pstk_foreign.damaged; open leaves it 0
+                               */
     char identity[40];
     char *path;               /* owned */
     struct pstk__texts names; /* class names */

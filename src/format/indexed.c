@@ -83,7 +83,7 @@ static int check_there(const struct work *work, const struct pstk__scan *scan,
 }
 
 /* Set the file of a failure that names none. */
-static void place_in_file(struct pstk_error *bad, const char *name)
+static void name_file(struct pstk_error *bad, const char *name)
 {
     if (!bad->shard[0])
         pstk__fail_at(bad, bad->code, name, bad->record, bad->offset, bad->length);
@@ -110,7 +110,7 @@ static int scan_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     if (r < 0 && r != PSTK_ENOMEM && check_there(work, &scan, &bad) < 0)
         r = bad.code;
     if (r < 0 && work->opening->salvage && is_of_file(r)) {
-        place_in_file(&bad, scan.name);
+        name_file(&bad, scan.name);
         r = sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
     }
     if (r < 0)
@@ -218,7 +218,7 @@ static int report_all(const struct work *work, struct pstk__inferred_schema *fou
             continue;
         if (!is_of_file(r))
             return pstk__fail_copy(err, &bad);
-        place_in_file(&bad, pstk__texts_get(&work->listing->names, i));
+        name_file(&bad, pstk__texts_get(&work->listing->names, i));
         if (work->opening->salvage->bad(work->opening->salvage->user, &bad))
             return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "verify was canceled");
     }
@@ -319,9 +319,9 @@ static int get_index(struct pstk__indexed *indexed, struct work *work, struct ps
     struct pstk__index_location location = {.data = work->listing->folder,
                                             .cache = foreign ? foreign->cache_path : NULL,
                                             .format = work->scanner->format->name,
-                                            .place = {1, 2}};
-    const char *place = realpath(work->listing->folder, real) ? real : work->listing->folder;
-    pstk__index_digest(location.place, place, strlen(place));
+                                            .path_digest = {1, 2}};
+    const char *folder = realpath(work->listing->folder, real) ? real : work->listing->folder;
+    pstk__index_digest(location.path_digest, folder, strlen(folder));
     digest_key(work, location.key);
     for (uint64_t i = 0; i < work->listing->names.n; i++)
         work->n_total += work->listing->sizes[i];

@@ -47,8 +47,8 @@ static const struct part *part_of_file(const struct pstk__source *source, uint64
 }
 
 /* Return the position in the part's own data set. */
-static struct pstk__sample_location place_in(const struct part *part,
-                                             const struct pstk__sample_location *at)
+static struct pstk__sample_location location_in(const struct part *part,
+                                                const struct pstk__sample_location *at)
 {
     return (struct pstk__sample_location){.shard = at->shard - (uint32_t)part->shard,
                                           .record = at->record};
@@ -117,11 +117,11 @@ static int joined_extent(const struct pstk__source *source, const struct pstk__s
                          struct pstk_error *err)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__sample_location place = place_in(part, at);
+    const struct pstk__sample_location location = location_in(part, at);
     const uint64_t own = fields_in(part, known_fields(source, fields));
     const uint32_t n = pstk__source_n_extents(part->source, own);
     const uint32_t n_all = joined_n_extents(source, fields);
-    const int rc = part->source->format->extent(part->source, &place, own, page, out, err);
+    const int rc = part->source->format->extent(part->source, &location, own, page, out, err);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < n; i++)
@@ -152,15 +152,15 @@ static int joined_parse(const struct pstk__source *source, const struct pstk__sa
                         struct pstk__record *out, struct pstk_error *err)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__sample_location place = place_in(part, at);
+    const struct pstk__sample_location location = location_in(part, at);
     struct pstk__extent own[PSTK_MAX_FIELDS];
     uint32_t n = 0;
     while (n < n_extents && (n == 0 || extents[n].size > 0)) {
         own[n] = extents[n];
         own[n++].file -= (uint32_t)part->file;
     }
-    const int rc = part->source->format->parse(part->source, &place, fields_in(part, fields), own,
-                                               n, out, err);
+    const int rc = part->source->format->parse(part->source, &location, fields_in(part, fields),
+                                               own, n, out, err);
     if (rc == 0)
         renumber(source, part, out);
     return rc;
@@ -178,8 +178,8 @@ static void joined_page(const struct pstk__source *source, const struct pstk__sa
                         struct pstk__extent *page)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__sample_location place = place_in(part, at);
-    pstk__source_page(part->source, &place, page);
+    const struct pstk__sample_location location = location_in(part, at);
+    pstk__source_page(part->source, &location, page);
     if (page->size == 0)
         return;
     page->file += (uint32_t)part->file;

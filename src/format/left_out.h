@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* left_out: files of a data set's format in its folder that it does not read: files in the folders
- * right below, or files whose names differ slightly from those that it reads. */
+ * one level below, or files whose names differ slightly from those that it reads. */
 #ifndef PSTK_FORMAT_LEFT_OUT_H
 #define PSTK_FORMAT_LEFT_OUT_H
 

@@ -16,7 +16,7 @@ struct pstk__listing {
                                  bytes */
     uint64_t *sizes;          /* owned, names.n */
     int64_t *changed_ns;      /* owned, names.n */
-    uint64_t digest[2];       /* digest of what the data set's own list adds, or 0 */
+    uint64_t digest[2];       /* digest of the entries of the data set's own list, or 0 */
 };
 
 /* 1: the name, or the last part of a path, matches `wanted`, as below. any_case: 1: ignore the case

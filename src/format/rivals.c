@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_KINDS 32 /* max endings of names that are distinguished */
-#define MAX_TRIED 8  /* max names of a kind that are checked: of a million images, some */
+#define MAX_TRIED 8  /* max names of a kind that are checked: a few of a million images */
 #define SHOWN 150    /* bytes of the path before the advice, which has it in full */
 
 /* The names in a directory with one ending: the part from their last dot on, or none. */
@@ -61,7 +61,7 @@ static const struct kind *find_kind(struct kind kinds[MAX_KINDS], const struct p
     for (uint64_t i = 0; i < names->n; i++) {
         const char *name = pstk__texts_get(names, i), *dot = strrchr(name, '.');
         if (format == &pstk__format_megatron && pstk__text_ends_with(name, ".bin"))
-            continue; /* its .idx opens both */
+            continue; /* the .idx of the pair opens both */
         struct kind *kind = kind_of(kinds, dot ? dot : "");
         if (!kind)
             return NULL;

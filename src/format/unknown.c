@@ -163,7 +163,7 @@ static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
                  (unsigned long long)names->n, SHOWN, first);
 }
 
-/* Describe the contents of a directory. 1: the text says all that there is to do. */
+/* Describe the contents of a directory. 1: the text needs no further advice. */
 static int look_into(const struct pstk__store *store, const char *path, pstk__unknown_find_fn find,
                      char found[FOUND_SIZE])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unknown: explains why a path is no data set: what it contains, and what it must contain. Called
- * after every format has refused the path; it opens no data set. */
+/* unknown: explains why a path is no data set: its contents, and the contents that a data set has.
+ * Called after every format has refused the path; it opens no data set. */
 #ifndef PSTK_FORMAT_UNKNOWN_H
 #define PSTK_FORMAT_UNKNOWN_H
 

@@ -38,8 +38,8 @@ static int decode_all(const void *data, uint64_t size, const struct pstk__image_
     return r;
 }
 
-/* Return 1 when our own reader finds, in a fraction of the time, that libjpeg would decode the file
- * without a warning. */
+/* Return 1 if the library's own reader finds, in a fraction of the time, that libjpeg would decode
+ * the file without a warning. */
 static int is_plain_and_whole(const void *data, uint64_t size, const struct pstk__image_info *info)
 {
     if (info->encoding != PSTK_ENCODING_JPEG)

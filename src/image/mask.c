@@ -26,7 +26,7 @@ int pstk__mask_probe(const void *data, uint64_t size, uint64_t max_pixels,
                           : "the file has another format than PNG");
 }
 
-/* The place in memory to which rows are copied one after another. */
+/* The position in memory to which the next rows are copied. */
 struct copy {
     uint8_t *at;
     size_t row_size;

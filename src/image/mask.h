@@ -23,7 +23,7 @@ static inline uint32_t pstk__mask_sample_size(const struct pstk__image_info *inf
     return info->bit_depth == 16 ? 2 : 1;
 }
 
-/* Check that a mask is what `info` says. With decode != 0 also check that all of it decodes without
+/* Check that a mask agrees with `info`. With decode != 0 also check that all of it decodes without
  * damage. EBADMSG, ENOMEM. */
 int pstk__mask_check(const void *data, uint64_t size, const struct pstk__image_info *info,
                      int decode, struct pstk_error *err);

@@ -8,7 +8,7 @@
 
 #define FLIGHT_BYTES                                                                               \
     (64u << 20) /* bytes in flight; more would only delay rows that are read by themselves */
-#define SWEEP_FRAMES 16u /* frames that a sweep looks at, one sweep for each block that begins */
+#define SWEEP_FRAMES 16u /* frames that a sweep checks, one sweep for each block that begins */
 #define SMALL_BLOCK                                                                                \
     (1u << 20) /* bytes; reading such a block takes hardly longer than reading one row */
 
@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct pstk__extent) + sizeof(struct pstk__span_io) <= PST
 
 enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_READY };
 
-/* A block of the order's line of blocks, or a free frame. */
+/* A block in the line of blocks of the order, or a free frame. */
 struct pstk__block {
     struct pstk__fetch fetch;
     uint64_t epoch, line;      /* epoch of the block, and its number in the line of blocks */
@@ -34,14 +34,14 @@ struct pstk__block {
     struct pstk__block *next;  /* next block in `coming`, or next free frame */
 };
 
-/* A way that this rank reads, and the next window to ask for. */
+/* A way that this rank reads, and the next window to request. */
 struct way {
     int is_begun;           /* 0: no row of this generation has reached the way */
-    uint64_t epoch, window; /* the next window to ask for */
+    uint64_t epoch, window; /* next window to request */
     uint64_t at_epoch, at;  /* sample of the way that triggers the request for that window */
 };
 
-/* Blocks of a window that were asked for; `blocks` holds those not yet begun. */
+/* Blocks of a window that were requested; `blocks` holds those not yet begun. */
 struct request {
     uint64_t epoch, until;
     struct pstk__interleave_blocks blocks;
@@ -53,7 +53,7 @@ struct pstk__blocks {
         n_shared; /* ways that this rank reads; greatest common divisor of the ways and world */
     uint64_t ahead;
     uint64_t block; /* samples of the largest block */
-    int is_small;   /* 1: a row asks for its block and waits where nobody asked for it before */
+    int is_small;   /* 1: a row whose block was never requested requests it and waits */
     uint64_t generation;
     uint64_t now_epoch, now;  /* position of the newest batch */
     struct way *ways;         /* n_ways, owned */
@@ -61,12 +61,13 @@ struct pstk__blocks {
     uint64_t first_request, last_request, n_requests;
 
     struct pstk__block *frames; /* n_frames, owned */
-    uint32_t n_frames, hand;    /* hand: where the search for a block that may leave goes on */
-    struct pstk__row_io *rows;  /* rows, extents, spans: of all frames, owned */
+    uint32_t n_frames,
+        hand; /* number of frames; hand: next frame to search for a block that may leave */
+    struct pstk__row_io *rows; /* rows, extents and spans of all frames, owned */
     struct pstk__extent *extents;
     struct pstk__span_io *spans;
-    struct pstk__block **table; /* n_places, a power of two */
-    uint32_t n_places;
+    struct pstk__block **table; /* n_buckets, a power of two */
+    uint32_t n_buckets;
     struct pstk__block *free;
     struct pstk__block *coming,
         **end; /* blocks begun but not wholly queued, in the order in which they began */
@@ -74,11 +75,11 @@ struct pstk__blocks {
     struct pstk__span_limits limits;
     uint64_t n_flight; /* bytes being read */
 
-    struct pstk__task **tasks; /* listed ones, a ring of n_ring, a power of two; owned */
+    struct pstk__task **tasks; /* listed tasks, a ring of n_ring, a power of two; owned */
     uint64_t n_ring, n_listed,
         n_finished; /* tasks ever listed; all tasks below n_finished are finished */
     uint64_t searched_at,
-        searched_finished; /* now and n_finished at the last search that found no block to free */
+        searched_finished; /* `now` and n_finished at the last search that found no block to free */
 };
 
 /* ---- open, close ---------------------------------------------------------------------------- */
@@ -101,7 +102,7 @@ static int allocate(struct pstk__blocks *b)
     b->rows = calloc(n_rows, sizeof *b->rows);
     b->extents = calloc(n_extents, sizeof *b->extents);
     b->spans = calloc(n_extents, sizeof *b->spans);
-    b->table = calloc(b->n_places, sizeof *b->table);
+    b->table = calloc(b->n_buckets, sizeof *b->table);
     b->tasks = calloc(b->n_ring, sizeof *b->tasks);
     if (!b->ways || !b->requests || !b->frames || !b->rows || !b->extents || !b->spans ||
         !b->table || !b->tasks)
@@ -137,7 +138,7 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
         b->generation = UINT64_MAX;
         b->n_frames = need->n_frames;
         b->n_requests = 4 * (uint64_t)need->n_ways + 4;
-        b->n_places = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
+        b->n_buckets = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
         b->n_ring = power_of_two(4 * (uint64_t)lane->n_tasks);
         b->end = &b->coming;
         b->searched_at = UINT64_MAX;
@@ -196,15 +197,15 @@ void pstk__blocks_list(struct pstk__blocks *b, struct pstk__task *task)
 
 /* ---- the table of blocks -------------------------------------------------------------------- */
 
-static struct pstk__block **place_of(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
+static struct pstk__block **bucket_of(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
 {
     const uint64_t mixed = (line ^ epoch << 40) * 0x9E3779B97F4A7C15u;
-    return &b->table[mixed >> 32 & (b->n_places - 1)];
+    return &b->table[mixed >> 32 & (b->n_buckets - 1)];
 }
 
 static struct pstk__block *look_up(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
 {
-    struct pstk__block *block = *place_of(b, epoch, line);
+    struct pstk__block *block = *bucket_of(b, epoch, line);
     while (block && (block->line != line || block->epoch != epoch))
         block = block->chain;
     return block;
@@ -212,7 +213,7 @@ static struct pstk__block *look_up(const struct pstk__blocks *b, uint64_t epoch,
 
 static void set_free(struct pstk__blocks *b, struct pstk__block *block)
 {
-    struct pstk__block **link = place_of(b, block->epoch, block->line);
+    struct pstk__block **link = bucket_of(b, block->epoch, block->line);
     while (*link != block)
         link = &(*link)->chain;
     *link = block->chain;
@@ -252,8 +253,8 @@ static int evict(struct pstk__blocks *b)
 }
 
 /* Free blocks whose rows are all past, among the next SWEEP_FRAMES frames, as each block begins.
- * Early reuse keeps the memory in the caches, and no more memory is touched than the windows under
- * way need. Blocks from before a seek stay until their room is needed. */
+ * Early reuse keeps the memory in the caches, and touches no more memory than the current windows
+ * need. Blocks from before a seek stay until their room is needed. */
 static void sweep(struct pstk__blocks *b)
 {
     note_finished(b);
@@ -273,7 +274,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     sweep(b);
     if (!b->free && !evict(b))
         return NULL;
-    struct pstk__block *block = b->free, **location = place_of(b, epoch, line);
+    struct pstk__block *block = b->free, **location = bucket_of(b, epoch, line);
     b->free = block->next;
     block->epoch = epoch;
     block->line = line;
@@ -339,7 +340,7 @@ static void set_next(struct pstk__blocks *b, struct way *state, uint32_t way, ui
     state->at = first > b->ahead ? first - b->ahead : 0;
 }
 
-/* Ask for the windows that are due when a row reaches sample i of a way. */
+/* Request the windows that are due when a row reaches sample i of a way. */
 static void reach(struct pstk__blocks *b, uint64_t epoch,
                   const struct pstk__interleave_location *location, uint64_t i)
 {
@@ -359,7 +360,7 @@ static void reach(struct pstk__blocks *b, uint64_t epoch,
     }
 }
 
-/* Begin the blocks that were asked for, while there is room. Returns 1 if one was begun. */
+/* Begin the requested blocks, while there is room. Returns 1 if one was begun. */
 static int begin_asked(struct pstk__blocks *b)
 {
     int progress = 0;
@@ -402,7 +403,7 @@ static struct pstk__extent *extents_of(const struct pstk__blocks *b,
     return &b->extents[i * b->lane->pipeline->n_extents];
 }
 
-/* Prefetch what resolve will copy: planning wrote it long ago. */
+/* Prefetch the data that resolve will copy: planning wrote it long ago. */
 static void prefetch(const struct pstk__blocks *b, const struct pstk__block *block, uint32_t row)
 {
     const struct pstk__extent *extents = extents_of(b, block, row);
@@ -453,7 +454,7 @@ int pstk__blocks_resolve(struct pstk__blocks *b, struct pstk__row_io *io)
         return 1;
     if (block->state == BLOCK_PLANNED || block->state == BLOCK_READING)
         return 0;
-    /* Locate the row again: what the block holds about it has left the cache long ago. */
+    /* Locate the row again: the block's data about it has left the cache long ago. */
     const struct pstk__source *source = b->lane->pipeline->source;
     const struct pstk__extent *from = extents_of(b, block, io->row);
     source->format->locate(source, io->pick.id, &io->at);

@@ -15,7 +15,7 @@ int pstk__bucketed_check(const struct pstk_settings *settings, struct pstk_error
 /* The inputs of batches by a budget. All pointers: borrows; picks and partition for the life of the
  * epochs. */
 struct pstk__bucketed_config {
-    const struct pstk_settings *settings; /* with a budget */
+    const struct pstk_settings *settings; /* settings with a budget */
     const struct pstk__source *source;
     const struct pstk__pick_plan *picks;
     const struct pstk__partition *partition; /* n: positions of the order */

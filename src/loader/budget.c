@@ -121,16 +121,15 @@ static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_per_lane)
 {
     uint64_t rows = TASK_BYTES / mean_read(plan);
-    /* Small batches are divided too: two tasks a worker, so that no worker waits for one long task.
-     */
+    /* Divide small batches too: two tasks a worker, so that no worker waits for one long task. */
     rows = min64(rows, plan->batch_size / (2 * (uint64_t)workers_per_lane));
     return (uint32_t)max64(1, min64(rows, TASK_ROWS));
 }
 
-/* Choose the number of slots: enough that some rows a worker are always under way, and two a lane;
- * at least 4. Where rows are only copied, storage may be the limit. Then there are enough rows that
- * every lane's queue stays full while batches that miss only a few rows wait. Where processes take
- * whole batches, auto adds half as many slots as there are workers. */
+/* Choose the number of slots: enough that some rows a worker are always in progress, and two a
+ * lane; at least 4. If rows are only copied, storage may be the limit. Then there are enough rows
+ * that every lane's queue stays full while batches that miss only a few rows wait. If processes
+ * take whole batches, auto adds half as many slots as there are workers. */
 static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     uint64_t n = 2 + 4 * (uint64_t)n_workers(c) / c->plan->batch_size;
@@ -178,8 +177,8 @@ static uint64_t blocks_size(const struct pstk__budget *budget)
 }
 
 /* Divide the memory of the lanes, after that of these slots. A lane has at least two slots, one
- * filled while the other is out; every node has as many lanes. Returns the bytes of all lanes, at
- * most UINT64_MAX. */
+ * being filled while the other is in use; every node has as many lanes. Returns the bytes of all
+ * lanes, at most UINT64_MAX. */
 static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     while (budget->n_lanes > c->n_nodes && budget->n_slots < 2 * budget->n_lanes)
@@ -199,7 +198,7 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
     return overflows ? UINT64_MAX : budget->n_lanes * lane;
 }
 
-/* Return the least number of slots: two, so that one is filled while the other is out, or one a
+/* Return the least number of slots: two, so that one is filled while the other is in use, or one a
  * node. */
 static uint32_t min_slots(const struct pstk__budget_config *c)
 {
@@ -265,7 +264,7 @@ static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget
     return text;
 }
 
-/* Set the number of slots and their bytes: as many as the settings say, else as many as are useful
+/* Set the number of slots and their bytes: the number in the settings, else as many as are useful
  * and fit. */
 static int slots_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err)
@@ -303,8 +302,8 @@ static int check_within(const char *setting, uint64_t size, uint64_t limit, stru
                                     (unsigned long long)limit);
 }
 
-/* Return the most ways whose blocks fit with `other` bytes a lane for the rest: a multiple of world
- * where there is one. 0: none fits. */
+/* Return the largest number of ways whose blocks fit with `other` bytes a lane for the rest: a
+ * multiple of world if there is one. 0: none fits. */
 static uint32_t ways_that_fit(const struct pstk__budget *budget,
                               const struct pstk__budget_config *c, uint64_t other)
 {
@@ -403,7 +402,7 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
     return needed <= left ? 0 : refuse_lanes(budget, c, needed, err);
 }
 
-/* Divide the least memory that a loader opens with: the fewest slots where their number is on auto,
+/* Divide the least memory that a loader opens with: the fewest slots if their number is on auto,
  * and the least for reads. Returns its bytes; UINT64_MAX: the loader cannot open. */
 static uint64_t divide_min(struct pstk__budget *least, const struct pstk__budget_config *c)
 {

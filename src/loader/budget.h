@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * budget: memory is a number you choose; this is where it goes. Pure.
- * From the data set's maxima and the settings: slots, I/O buffers, index caches, workers' scratch.
+ * budget: divides the memory that the user allows. Pure. From the data set's maxima and the
+ * settings: slots, I/O buffers, index caches, workers' scratch.
  */
 #ifndef PSTK_BUDGET_H
 #define PSTK_BUDGET_H
@@ -34,18 +34,18 @@ struct pstk__budget_config {
     const struct pstk__layout *layout;
     const struct pstk__layout *least; /* layout with a batch_size of 1, which advice assumes */
     uint32_t n_nodes;
-    uint32_t workers_per_node; /* workers of the node with the fewest */
+    uint32_t workers_per_node; /* number of workers of the node with the fewest */
     uint64_t machine_memory;   /* bytes that the machine or cgroup has */
     uint64_t taken;            /* bytes of max_memory that are in use already */
-    /* bytes of the control group's hard limit, and what is left below it; a limit of 0: none */
+    /* bytes of the control group's hard limit, and bytes left below it; a limit of 0: none */
     uint64_t group_limit, group_left;
 };
 
-/* Divide the memory. Where the control group leaves less than max_memory, this process's part of
- * what it leaves is divided: local_world processes share it. ENOMEM names its limit where the least
- * is more than that part. EINVAL or ENOMEM names the setting that asks too much. ENOMEM advises to
- * raise max_memory, and to lower those settings with which all would fit: each of several joined by
- * "or" is enough alone; those joined by "and" are needed together. */
+/* Divide the memory. If the control group leaves less than max_memory, divide this process's part
+ * of it, which local_world processes share. ENOMEM: the least memory exceeds that part, and the
+ * message names the limit. EINVAL or ENOMEM names the setting that asks too much. ENOMEM advises to
+ * raise max_memory, and to lower settings so that all fits: each of several joined by "or" is
+ * enough alone; those joined by "and" are needed together. */
 int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetch: rows that are read together become extents, extents become spans, spans become reads. The
- * steps of a lane's reader for the rows of a task and for those of a block alike:
+ * fetch: turns rows that are read together into extents, extents into spans, and spans into reads.
+ * The steps of a lane's reader for the rows of a task and for those of a block alike:
  *
  *   plan_row, each row  ->  resolve  ->  lay_out  ->  place  ->  queue  ->  ... page_done,
  * span_done

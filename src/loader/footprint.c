@@ -5,7 +5,7 @@
 #include "order/explain.h"
 
 #define AHEAD_BYTES                                                                                \
-    (8u << 20) /* bytes asked for before a window needs them, which keep storage busy */
+    (8u << 20) /* bytes requested before a window needs them, which keep storage busy */
 #define MORE_FRAMES 8u
 
 static uint64_t product(uint64_t a, uint64_t b)
@@ -25,8 +25,8 @@ void pstk__blocks_measure(struct pstk__blocks_footprint *footprint,
     const uint64_t least = window / 8 + 1;
     uint64_t ahead = AHEAD_BYTES / product(n_ways, mean ? mean : 1);
     ahead = ahead < least ? least : ahead > window ? window : ahead;
-    /* The windows under way; the part of the next windows that is asked for ahead; the ended
-     * windows of which slots still hold rows. */
+    /* The current windows; the part of the next windows that is requested ahead; the ended windows
+     * whose rows are still in slots. */
     uint64_t frames = n_ways * (interleave->window + 1u) +
                       n_ways * interleave->window * ahead / window + n_ways +
                       rows / interleave->block * (world / shared) + MORE_FRAMES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* footprint: how much memory the blocks of a windowed order take. Pure. */
+/* footprint: computes the memory that the blocks of a windowed order take. Pure. */
 #ifndef PSTK_FOOTPRINT_H
 #define PSTK_FOOTPRINT_H
 
@@ -9,7 +9,7 @@
 struct pstk__blocks_footprint {
     uint32_t n_ways;   /* ways that this rank reads */
     uint32_t n_frames; /* blocks that may exist at a time */
-    uint64_t ahead;  /* samples of a way before its next window at which that window is asked for */
+    uint64_t ahead;  /* samples of a way before its next window at which that window is requested */
     uint64_t memory; /* bytes of the blocks' content, whole pages */
     uint64_t tables; /* bytes of the tables of their rows */
 };

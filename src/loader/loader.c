@@ -433,7 +433,7 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     atomic_store_explicit(&loader->reporting, 0, memory_order_relaxed);
 }
 
-/* Measure all counts and spreads of the metrics. Any thread. */
+/* Measure all counts and histograms of the metrics. Any thread. */
 static void measure(const void *of, struct pstk__snapshot *snapshot)
 {
     const struct pstk_loader *loader = of;

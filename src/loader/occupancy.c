@@ -6,7 +6,7 @@ void pstk__occupancy_note(struct pstk__occupancy *occupancy, const struct pstk__
 {
     uint32_t n_ready = 0, n_leased = 0, n_free = 0;
     for (uint32_t i = 0; i < slots->n_slots; i++) {
-        /* Relaxed: it guards nothing. */
+        /* Relaxed: the time guards nothing. */
         const uint32_t state = atomic_load_explicit(&slots->slots[i].state, memory_order_relaxed);
         n_ready += state == PSTK__SLOT_READY || state == PSTK__SLOT_LOADED;
         n_leased += state == PSTK__SLOT_LEASED || state == PSTK__SLOT_PARKED;

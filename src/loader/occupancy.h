@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* occupancy: how many slots were ready, leased and free when the consumer came for a batch, noted
- * at most every 10 ms: looking at all slots takes microseconds. */
+/* occupancy: the numbers of slots that were ready, leased and free when the consumer came for a
+ * batch, noted at most every 10 ms: checking all slots takes microseconds. */
 #ifndef PSTK_OCCUPANCY_H
 #define PSTK_OCCUPANCY_H
 
@@ -10,7 +10,7 @@
 
 struct pstk__occupancy {
     uint64_t next_ns; /* time of the next note; only the consumer uses it */
-    /* The consumer adds; any thread reads. */
+    /* Histograms: the consumer adds, any thread reads. */
     struct pstk__histogram ready, leased, free;
 };
 

@@ -45,8 +45,8 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
                              (l->number < pipeline->slots->n_slots % pipeline->n_lanes);
     uint64_t per_batch =
         (pipeline->plan->batch_size + pipeline->rows_per_task - 1) / pipeline->rows_per_task;
-    /* rows_ahead bounds the listed rows, and the slots bound the issued ones: never are more tasks
-     * out at once than both together. */
+    /* rows_ahead bounds the listed rows, and the slots bound the issued ones: never more tasks are
+     * in use at once than both together. */
     uint64_t n_tasks = n_slots * per_batch;
     uint64_t n_rows = n_tasks * pipeline->rows_per_task, n_extents = n_rows * pipeline->n_extents;
     int bound = 1;
@@ -67,7 +67,7 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
     if (l->blocks_need.memory)
         l->block_memory = pstk__numa_map(pipeline->numa, l->blocks_need.memory, l->node, &bound);
-    /* Rows of a batch lie all over it: huge pages need fewer faults and entries of the TLB. */
+    /* Rows of a batch lie anywhere in it: huge pages need fewer faults and entries of the TLB. */
     if (l->block_memory) /* if refused, pages stay small */
         (void)madvise(l->block_memory, l->blocks_need.memory, MADV_HUGEPAGE);
     if (!bound)
@@ -281,7 +281,7 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
     pstk__cpu_times_close(pipeline->workers_times);
     pstk__cpu_times_close(pipeline->uploader_times);
     pipeline->readers_times = pipeline->workers_times = pipeline->uploader_times = NULL;
-    /* All of our threads were joined; consumers may still give leased slots back. */
+    /* All threads of the loader were joined; consumers may still give leased slots back. */
     pstk__slots_unwatch(pipeline->slots);
     pstk__slots_unwatch(pipeline->delivered);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++)

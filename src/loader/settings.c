@@ -20,7 +20,7 @@
 #define DEVICE_SLOTS_MAX 64u
 #define BATCH_SIZE_MAX (1u << 30) /* rows; the sum of two sizes still fits in 32 bits */
 
-/* The least size of a program's settings: the size in the first release. */
+/* The smallest size of a program's settings: the size in the first release. */
 #define SETTINGS_SIZE_MIN                                                                          \
     (offsetof(struct pstk_settings, observe) + sizeof(struct pstk_settings_observe))
 
@@ -72,8 +72,8 @@ static int check_range(const struct range *range, struct pstk_error *err)
                               (unsigned long long)range->least, (unsigned long long)range->most);
 }
 
-/* Check that the number of processes is not 0, and that the rank is below it. 0 is what atoi makes
- * of an empty variable: taken as 1, it would give every process all samples. */
+/* Check that the number of processes is not 0, and that the rank is below it. atoi returns 0 for an
+ * empty variable: taken as 1, it would give every process all samples. */
 static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t n,
                       struct pstk_error *err)
 {
@@ -137,7 +137,7 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
         &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
-/* Check max_batch_size, the most rows that a slot has room for. */
+/* Check max_batch_size, the largest number of rows that a slot has room for. */
 static int check_max(const struct pstk_settings *s, struct pstk_error *err)
 {
     if (!s->memory.max_batch_size)
@@ -150,8 +150,8 @@ static int check_max(const struct pstk_settings *s, struct pstk_error *err)
         &(struct range){"max_batch_size", s->memory.max_batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
-/* Settle the slots' room to the largest size of a schedule. schedule.h checks what needs the data
- * set. */
+/* Raise the slots' room to the largest size of a schedule. schedule.h checks the steps against the
+ * data set. */
 static int settle_schedule(struct pstk_settings *s, struct pstk_error *err)
 {
     const uint32_t divisor = s->global_batch_size ? s->ranks.world : 1;
@@ -255,7 +255,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     if (s->output_size == 0 || s->op_size == 0)
         return pstk__fail_setting(err, s->output_size ? "op_size" : "output_size", 0,
                                   "as pstk_settings_init sets it (call that first)");
-    /* first of all, because other checks divide by world */
+    /* checked first, because other checks divide by world */
     int r = check_rank("rank", s->ranks.rank, "world", s->ranks.world, err);
     if (r == 0)
         r = check_rank("local_rank", s->ranks.local_rank, "local_world", s->ranks.local_world, err);

@@ -68,8 +68,8 @@ static void measure_at(struct pstk__snapshot *snapshot, pstk__snapshot_fn measur
     measure(loader, snapshot);
 }
 
-/* Called by pstk_next, which never waits for this lock: if another thread holds it, nothing is
- * taken. */
+/* Called by pstk_next, which never waits for this lock: if another thread holds it, it takes no
+ * snapshot. */
 void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
                           const void *loader, uint64_t now_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshots: what was measured up to moments of the past, so that differences give the last minute,
- * or the time since somebody last asked. There is no timer: pstk_next takes a snapshot every 5 s.
+ * snapshots: the counts and histograms at past moments, so that differences give the last minute,
+ * or the time since the last question. There is no timer: pstk_next takes a snapshot every 5 s.
  *
  * The snapshots take 430 kB, made at open, whatever the loader's size.
  */
@@ -58,14 +58,14 @@ struct pstk__snapshots {
     struct pstk__snapshot taken[PSTK__SNAPSHOTS]; /* snapshot k is taken[k % PSTK__SNAPSHOTS] */
 };
 
-/* Measure now, into *snapshot: first what the loader's consumer counts, then what its threads
- * count. */
+/* Measure now, into *snapshot: first the counts of the consumer, then those of the loader's
+ * threads. */
 typedef void (*pstk__snapshot_fn)(const void *loader, struct pstk__snapshot *snapshot);
 
 /* Add the counts of a pipeline's threads. */
 void pstk__snapshot_measure(struct pstk__snapshot *snapshot, const struct pstk__pipeline *pipeline);
 
-/* Returns owned, or NULL without memory. */
+/* Open the snapshots. Returns owned, or NULL without memory. */
 struct pstk__snapshots *pstk__snapshots_open(uint64_t now_ns);
 void pstk__snapshots_close(struct pstk__snapshots *snapshots);
 /* Return 1 if 5 s have gone by since the last snapshot. Called by pstk_next. */
@@ -76,7 +76,7 @@ static inline int pstk__snapshots_due(const struct pstk__snapshots *snapshots, u
 /* Take a snapshot, unless another thread is taking one. Called by pstk_next when one is due. */
 void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
                           const void *loader, uint64_t now_ns);
-/* Write what happened in a window to *metrics. Any thread. */
+/* Write the metrics of a window to *metrics. Any thread. */
 void pstk__snapshots_get(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
                          const void *loader, uint32_t window, uint64_t now_ns,
                          struct pstk_metrics *metrics);

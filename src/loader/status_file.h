@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_file: the answers of a loader to those who ask through its file at
+/* status_file: the answers of a loader to processes that ask through its file at
  * settings.observe.monitor_path. */
 #ifndef PSTK_LOADER_STATUS_FILE_H
 #define PSTK_LOADER_STATUS_FILE_H

@@ -28,7 +28,7 @@ int pstk__stream_fail_no_batch(const struct pstk__stream *stream, const struct p
         U64(stream->partition.n), of, path);
 }
 
-/* Find the samples of the subset; *n: the number of their positions. */
+/* Find the samples of the subset; *n: the number of positions. */
 static int open_subset(struct pstk__stream *stream, const struct pstk_settings *s,
                        struct pstk_dataset *dataset, uint64_t *n, struct pstk_error *err)
 {
@@ -61,7 +61,8 @@ static int open_samples(struct pstk__stream *stream, const struct pstk_settings 
     return r;
 }
 
-/* Open batches by a budget; set the positions that they keep, and the rows of the largest batch. */
+/* Open batches by a budget; set the number of positions that they keep, and the rows of the largest
+ * batch. */
 static int open_bucketed(struct pstk__stream *stream, const struct pstk_settings *s,
                          const struct pstk__source *source, struct pstk_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream: which samples come in which batch. It follows from the settings and from the samples that
- * there are: those of a subset, or of the data sets of a mixture, in their order, divided into
- * batches and among ranks. Read-only once open.
+ * stream: the samples of each batch. It follows from the settings and from the existing samples:
+ * those of a subset, or of the data sets of a mixture, in their order, divided into batches and
+ * among ranks. Read-only once open.
  */
 #ifndef PSTK_STREAM_H
 #define PSTK_STREAM_H

@@ -127,7 +127,7 @@ static int upload(struct pstk__uploader *uploader, struct pstk_error *err)
     return 1;
 }
 
-/* Do all that can be done now. Returns 1; 0: nothing could be done; or an error. */
+/* Do all possible work now. Returns 1; 0: nothing could be done; or an error. */
 static int advance(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     const uint64_t start = pstk__clock_ns();
@@ -144,8 +144,8 @@ static int advance(struct pstk__uploader *uploader, struct pstk_error *err)
     return r;
 }
 
-/* Run rounds until the pipeline closes. Returns 0 or an error. After a round that can do nothing,
- * wait: for a batch where there is a slot, else for a slot. */
+/* Run rounds until the pipeline closes. Returns 0 or an error. After a round without progress,
+ * wait: for a batch if there is a slot, else for a slot. */
 static int run(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-/* Return 1 when this process may use fewer cores than its cgroup, and so few that those of
- * local_world processes fit. from_parent: fewer than its parent, for launchers that leave processes
- * the cores that they have themselves, which an outer launcher may have bound. `root` is "/"; tests
- * pass a directory with a proc/ and a sys/ of its own. */
+/* Return 1 when this process may use fewer cores than its cgroup, and so few that they suffice for
+ * local_world processes. from_parent: fewer than its parent, for launchers that leave processes
+ * their own cores, which an outer launcher may have bound. `root` is "/"; tests pass a directory
+ * with a proc/ and a sys/ of its own. */
 int pstk__bound_cores(const char *root, uint32_t local_world, int from_parent);
 
 #endif

@@ -201,7 +201,7 @@ struct question {
     int is_nearest; /* 1: the nearest cgroup decides, as for a set of cores, not the lowest limit */
 };
 
-/* Find the limit under one mount point, root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
+/* Find the limit under one mount point, root/sys/fs/cgroup/`name`. Leaves `path` unchanged. */
 static double limit_at(const char *root, const char *name, const char *path, limit_fn limit,
                        int is_nearest)
 {

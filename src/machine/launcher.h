@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launcher: reads the variables by which each launcher describes this process. ranks.c, the only
- * caller, decides which launcher counts when several set variables.
+ * caller, decides which launcher to use when several set variables.
  */
 #ifndef PSTK_LAUNCHER_H
 #define PSTK_LAUNCHER_H

@@ -26,7 +26,7 @@ static struct pstk__search quietly(const struct pstk__search *search)
     return quiet;
 }
 
-/* Fail when a launcher that set one variable contradicts the launcher that counts. */
+/* Fail when a launcher that set one variable contradicts the launcher that is used. */
 static int check_half(const struct pstk__search *search, int source,
                       const struct pstk__said *winner)
 {
@@ -62,7 +62,7 @@ static int check_started(const struct pstk__search *search)
         search->query.automatic, search->query.alone);
 }
 
-/* Fail if launchers have set something, but no launcher has set both numbers. */
+/* Fail if launchers have set some variables, but none has set both numbers. */
 static int refuse_half(const struct pstk__search *search)
 {
     struct pstk__half half;
@@ -123,7 +123,7 @@ static int at_level(const struct pstk__search *search, int level, struct pstk__s
     return n;
 }
 
-/* Collect the launchers from `level` on that report the same ranks as the one that counts, without
+/* Collect the launchers from `level` on that report the same ranks as the one that is used, without
  * messages about wrong ones. Returns how many. */
 static int outer(const struct pstk__search *search, int level, const struct pstk__said *winner,
                  struct pstk__said same[MAX_SAID])
@@ -148,8 +148,8 @@ static int is_bare(const struct pstk__search *search)
            !pstk__launcher_variable(search, "GROUP_RANK");
 }
 
-/* Return 1, and fill in `text`, when an outer launcher says that this is one of several processes.
- * The index of a pod does not say so: pods of a Job may be independent programs. */
+/* Return 1, and fill in `text`, when an outer launcher reports that this is one of several
+ * processes. The index of a pod does not show it: pods of a Job may be independent programs. */
 static int says_several(const struct pstk__search *search, int source, char text[TEXT_SIZE])
 {
     struct pstk__said said;
@@ -219,7 +219,7 @@ static int check_agreement(const struct pstk__search *search, int level,
     return winner->world > 1 ? check_machines(search, winner) : check_outer(search, winner);
 }
 
-/* Find a report with local numbers: the one that counts, or an outer launcher's with the same
+/* Find a report with local numbers: the one that is used, or an outer launcher's with the same
  * ranks. */
 static struct pstk__said find_local(const struct pstk__search *search, int level,
                                     const struct pstk__said *winner)
@@ -242,7 +242,7 @@ static struct pstk__said find_local(const struct pstk__search *search, int level
     return r < 0 ? none : local;
 }
 
-/* Fill in the ranks that count, and the local numbers of any report that has them. */
+/* Fill in the ranks that are used, and the local numbers of any report that has them. */
 static void settle(const struct pstk__search *search, int level, const struct pstk__said *winner,
                    struct pstk_found_ranks *found)
 {
@@ -255,7 +255,7 @@ static void settle(const struct pstk__search *search, int level, const struct ps
     snprintf(found->source, sizeof found->source, "%s", winner->name);
 }
 
-/* Find the ranks: *found is rank 0 of 1 when nothing says otherwise. */
+/* Find the ranks: *found is rank 0 of 1 when nothing reports others. */
 static int find(const struct pstk__search *search, struct pstk_found_ranks *found)
 {
     struct pstk__said said[MAX_SAID];
@@ -341,7 +341,7 @@ static int copy_known(struct pstk__search *search)
     return 0;
 }
 
-/* Begin a search, with defaults for what the caller's struct lacks. */
+/* Begin a search, with defaults for members that the caller's struct lacks. */
 static int begin(struct pstk__search *search, const struct pstk_rank_query *query,
                  struct pstk_error *err)
 {

@@ -33,7 +33,7 @@ struct pstk__mix_images {
     uint32_t kernels; /* enum pstk_kernels */
 };
 
-/* Mix the images in place as rows[n] state. A row whose lambda is 1 stays unchanged. */
+/* Mix the images in place by rows[n]. A row whose lambda is 1 stays unchanged. */
 void pstk__mix_images(const struct pstk__mix_images *images, const struct pstk_mixed_row *rows);
 
 /* Write n rows of dense targets. Each of labels[n] is below n_classes. */

@@ -32,7 +32,7 @@ struct pstk__mosaic_pixels {
     uint32_t element_size; /* bytes of a pixel of a plane */
 };
 
-/* Write all rows to `to`, as rows[n] state. */
+/* Write all rows to `to`, by rows[n]. */
 void pstk__mosaic_pixels(const struct pstk__mosaic_pixels *pixels,
                          const struct pstk_mosaic_row *rows);
 

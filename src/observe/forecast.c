@@ -148,7 +148,7 @@ int pstk_predict(const struct pstk_stats *stats, const struct pstk_forecast_sett
         (double)stats->stage_consumer.busy_ns + (double)stats->stage_consumer.starved_ns;
     struct pstk_forecast f = {.size = size,
                               .measured = ns > 0 ? (double)stats->n_samples * 1e9 / ns : 0};
-    /* Busy workers that have made no row do not show how fast they are. */
+    /* Busy workers that have made no row do not show their rate. */
     const int is_known = stats->bottleneck != PSTK_BOTTLENECK_UNKNOWN &&
                          (rows_made(stats) > 0 || stats->stage_workers.busy_ns == 0);
     if (is_known && f.measured > 0 && stats->n_threads > 0) {

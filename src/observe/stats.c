@@ -44,8 +44,8 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
      * uploader. */
     double copy = share(u->busy_ns + (timed ? u->blocked_ns : 0), u);
     /* Otherwise the bottleneck is the stage with the least idle time: workers that work, a reader
-     * that works, a reader that waits for storage, or an uploader that copies or waits for
-     * copies. */
+     * that works, a reader that waits for storage, or an uploader that copies or waits for copies.
+     */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
     /* The consumer waits, but no stage is busy or waits for as much as the tenth of its time that

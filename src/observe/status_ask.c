@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS 500000 /* interval between two looks for the answer */
+#define LOOK_NS 500000 /* interval between two checks for the answer */
 #define WAKE_NS                                                                                    \
     50000000 /* interval at which the thread is woken again: the first wake may have come before   \
                 its sleep */

@@ -250,8 +250,8 @@ int pstk__status_file_open(struct pstk__status_file **out,
     return 0;
 }
 
-/* End the thread. A changed question that asks nothing wakes it. If that cannot be written (the
- * file was cut, and the disk is full), the thread wakes by itself. */
+/* End the thread. A new number without a question wakes it. If that cannot be written (the file was
+ * cut, and the disk is full), the thread wakes by itself. */
 static void stop(struct pstk__status_file *status)
 {
     const uint64_t at = offsetof(struct pstk__status_file_head, question);

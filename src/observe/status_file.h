@@ -6,16 +6,16 @@
  *     0  struct pstk__status_file_head, written once
  *   512 + ...  see PSTK__STATUS_FILE_ANSWER: struct pstk__status_answer, written for each question
  *
- * Who asks writes a new number to head.question, and wakes the futex there. The status file's
- * thread waits at that futex, and answers. It reads and writes by pread and pwrite, never through a
- * mapping: a file that somebody cuts or deletes then ends the status file, where a mapping would
- * end the process by SIGBUS. The mapping is for the futex alone, which the kernel looks at without
- * such a danger.
+ * A process that asks writes a new number to head.question, and wakes the futex there. The status
+ * file's thread waits at that futex, and answers. It reads and writes by pread and pwrite, never
+ * through a mapping. If somebody cuts or deletes the file, only the status file ends; with a
+ * mapping, SIGBUS would end the process. The mapping is only for the futex, which the kernel reads
+ * without such a danger.
  *
- * An answer is one pwrite, with its checksum and its number in it. Who reads it takes it if the
+ * An answer is one pwrite, with its checksum and its number in it. A reader takes it if the
  * checksum is right and the number is new.
  *
- * All numbers are the machine's own: the file never leaves it.
+ * All numbers are in the machine's byte order: the file never leaves it.
  */
 #ifndef PSTK_STATUS_FILE_H
 #define PSTK_STATUS_FILE_H
@@ -81,7 +81,7 @@ struct pstk__status_file_config {
 struct pstk__status_file;
 
 /* Create the file and start the thread; replaces the status file of a process that has ended.
- * Refuses a path where something else lies. err->native: errno of a refusal by the system, else 0.
+ * Refuses a path where another file lies. err->native: errno of a refusal by the system, else 0.
  * Returns owned. */
 int pstk__status_file_open(struct pstk__status_file **out,
                            const struct pstk__status_file_config *config, struct pstk_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline: records what each thread did when, for a trace file.
+ * timeline: records events of each thread, with their times, for a trace file.
  *
  * A timeline has one ring of events for each thread. Only that thread writes to the ring, which
  * keeps the newest events; any thread may write the file meanwhile. The ring of leases is the
@@ -79,8 +79,9 @@ enum {
     PSTK__RING_FIRST = 3,
 };
 
-/* Create the rings of so many readers and workers, with room for n_events each, rounded up to a
- * power of 2; 0: PSTK__TRACE_EVENTS. Copies path, which may be NULL. Returns owned. */
+/* Create the rings of the given numbers of readers and workers, with room for n_events each,
+ * rounded up to a power of 2; 0: PSTK__TRACE_EVENTS. Copies path, which may be NULL. Returns owned.
+ */
 int pstk__timeline_open(struct pstk__timeline **out, uint32_t n_readers, uint32_t n_workers,
                         uint32_t n_events, const char *path, struct pstk_error *err);
 /* Free a timeline, which may be NULL. No thread may write to it any more. */
@@ -94,7 +95,7 @@ void pstk__timeline_lease(struct pstk__timeline *timeline, const struct pstk__ev
 /* Write a file with all events that the rings hold; path NULL: the timeline's own. Any thread may
  * call this. */
 int pstk__timeline_write(struct pstk__timeline *timeline, const char *path, struct pstk_error *err);
-/* Refuse a path that is empty, or whose name stands for a compressed file. NULL is no path, and is
+/* Refuse a path that is empty, or whose name is that of a compressed file. NULL is no path, and is
  * fine. setting: name of the setting, for the message. */
 int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_stage stage,
                               struct pstk_error *err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: records what the loader's threads do when: ranges for a profiler, and events for a file. A
- * trace is reference-counted: the loader holds one reference, and the pool of slots, which may
- * outlive the loader, another. A NULL trace is off: then a range or an event costs the test of one
- * pointer.
+ * trace: records ranges of the loader's threads for a profiler, and events for a file. A trace is
+ * reference-counted: the loader holds one reference, and the pool of slots, which may outlive the
+ * loader, another. A NULL trace is off: then a range or an event costs the test of one pointer.
  */
 #ifndef PSTK_TRACE_H
 #define PSTK_TRACE_H

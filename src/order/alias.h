@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * alias: draw one of n indices by weight, O(1) (Walker 1977; Vose, "A linear algorithm for
+ * alias: draws one of n indices by weight, O(1) (Walker 1977; Vose, "A linear algorithm for
  * generating random numbers with a given distribution", 1991). Pure.
  *
  * Weights are whole numbers, and so is all arithmetic: index i comes with the probability
@@ -13,7 +13,7 @@
 
 #define PSTK__ALIAS_MAX ((uint64_t)1 << 32) /* indices */
 
-/* Plain data. */
+/* A table to draw from; plain data. */
 struct pstk__alias {
     uint64_t n;             /* indices, 1 to PSTK__ALIAS_MAX */
     uint64_t total;         /* sum of the weights, at most 2^62 */
@@ -22,7 +22,8 @@ struct pstk__alias {
     const uint32_t *others; /* borrowed, n: else it gives others[i] */
 };
 
-/* Return the bits that a whole weight of n indices may have, so that n * weight is at most 2^62. */
+/* Return the number of bits that a whole weight of n indices may have, so that n * weight is at
+ * most 2^62. */
 uint32_t pstk__alias_bits(uint64_t n);
 /* Make shares of weights in place, and fill others; `work` has n elements. Each weight * n is at
  * most 2^62, and one is not 0. */

@@ -113,8 +113,8 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Set the most rows of each bucket's batches, and the most batches. A complete batch has at least
- * as many rows as fit if each has the largest cost of its bucket. */
+/* Set the largest number of rows of each bucket's batches, and of batches. A complete batch has at
+ * least as many rows as fit if each has the largest cost of its bucket. */
 static void measure(struct pstk__bucketing *bucketing, const struct span *spans, uint64_t n_alone)
 {
     const int repeats = bucketing->picks->alias != NULL; /* any sample may come at each draw */
@@ -228,7 +228,7 @@ struct walk {
     const struct pstk__bucketing *bucketing;
     struct pstk__bucketing_work *work;
     struct pstk__bucketed *out;
-    uint64_t end; /* place after the last complete batch */
+    uint64_t end; /* position in the stream after the last complete batch */
     int is_wide;
 };
 
@@ -240,7 +240,7 @@ static void put(void *array, int is_wide, uint64_t at, uint64_t position)
         ((uint32_t *)array)[at] = (uint32_t)position;
 }
 
-/* Complete the batch that ends at place `end` of the stream. */
+/* Complete the batch that ends at position `end` of the stream. */
 static void complete(struct walk *walk, uint64_t end)
 {
     walk->end = end;
@@ -318,7 +318,7 @@ void pstk__bucketing_walk(const struct pstk__bucketing *bucketing, struct pstk__
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* Return the batch that holds a place below n_kept. */
+/* Return the batch that holds a position of the stream below n_kept. */
 static uint64_t batch_at(const struct pstk__bucketed *bucketed, uint64_t place)
 {
     uint64_t low = 0, high = bucketed->n_batches; /* begins[low] <= place < begins[high] */

@@ -3,7 +3,7 @@
  * bucketing: batches by a budget. One walk over the order of an epoch gives its stream: positions
  * of the order, batch after batch. Pure; memory is the caller's.
  *
- * A place in the stream counts its samples, as a position of the order does. Batches begin at
+ * A position in the stream counts its samples, as a position of the order does. Batches begin at
  * begins[0] = 0, begins[1], ...; with R ranks, step t is the batches t * R to t * R + R - 1. A step
  * may begin anywhere: after a resume with another number of ranks, or after a seek. If it begins
  * inside a batch, its first batch is the rest of that batch.
@@ -17,7 +17,7 @@
 #include <penstock/budget.h>
 
 #define PSTK__BUDGET_MAX ((uint64_t)1 << 62)
-#define PSTK__BUDGET_ROWS ((uint64_t)1 << 30) /* the most rows of a batch */
+#define PSTK__BUDGET_ROWS ((uint64_t)1 << 30) /* largest number of rows of a batch */
 
 /* The inputs that fix the streams of all epochs; constant. */
 struct pstk__bucketing {
@@ -31,10 +31,10 @@ struct pstk__bucketing {
     uint32_t too_long;                /* enum pstk_too_long */
     uint32_t n_buckets;               /* at least 1 */
     uint32_t edges[PSTK_MAX_BUCKETS]; /* n_buckets - 1 */
-    uint64_t rooms[PSTK_MAX_BUCKETS]; /* the most rows of an open batch, for each bucket */
+    uint64_t rooms[PSTK_MAX_BUCKETS]; /* largest number of rows of an open batch, for each bucket */
     uint64_t n_room;                  /* sum of `rooms` */
     uint64_t largest_batch,
-        max_batches; /* rows of the largest batch; the most batches of an epoch */
+        max_batches; /* rows of the largest batch; largest number of batches of an epoch */
 };
 
 /* The stream of an epoch. */
@@ -48,7 +48,7 @@ struct pstk__bucketed {
 struct pstk__open_batch {
     uint64_t room; /* first of its rows in the work's `rows` */
     uint64_t n_rows, sum;
-    uint64_t first; /* position of its first sample */
+    uint64_t first; /* position in the stream of the batch's first sample */
     uint32_t longest;
 };
 
@@ -62,8 +62,8 @@ struct pstk__bucketing_work {
 /* One rank's part of a step. */
 struct pstk__cut {
     uint64_t index;         /* index of the step */
-    uint64_t next_position; /* place of the next step */
-    uint64_t first;         /* place of the rank's first row */
+    uint64_t next_position; /* position in the stream of the next step */
+    uint64_t first;         /* position in the stream of the rank's first row */
     uint32_t n_rows;
     int is_last; /* 1: the last step of the epoch */
 };
@@ -83,18 +83,18 @@ void pstk__bucketing_walk(const struct pstk__bucketing *bucketing, struct pstk__
                           uint64_t epoch, struct pstk__bucketing_work *work,
                           struct pstk__bucketed *out);
 
-/* Return the steps from a place on, the same for every rank. Under PSTK_LAST_DROP a last step in
- * which some ranks have no batch is dropped, unless it is the first step of its epoch, which then
- * is short. So every epoch has a step. */
+/* Return the steps from a position of the stream on, the same for every rank. Under PSTK_LAST_DROP
+ * a last step in which some ranks have no batch is dropped, unless it is the first step of its
+ * epoch, which then is short. So every epoch has a step. */
 uint64_t pstk__bucketed_n_steps(const struct pstk__bucketing *bucketing,
                                 const struct pstk__bucketed *bucketed,
                                 const struct pstk__partition *partition, uint64_t place);
-/* Find the step at a place, which has one. */
+/* Find the step at a position of the stream, which has one. */
 void pstk__bucketed_cut(const struct pstk__bucketing *bucketing,
                         const struct pstk__bucketed *bucketed,
                         const struct pstk__partition *partition, uint64_t place,
                         struct pstk__cut *out);
-/* Return the position in the order of a place. */
+/* Return the position in the order of a position in the stream. */
 uint64_t pstk__bucketed_position(const struct pstk__bucketing *bucketing,
                                  const struct pstk__bucketed *bucketed, uint64_t place);
 

@@ -49,8 +49,8 @@ static double readers_of(uint64_t n, uint64_t piece, uint64_t other, uint64_t ra
     return (double)n_longer * (1 - none_longer) + (double)(ranks - n_longer) * (1 - none);
 }
 
-/* Return the readings of all blocks by all ranks, of which `ranks` share each way. A way has a part
- * of its first block, whole blocks, and a part of its last block. */
+/* Return the number of readings of all blocks by all ranks; `ranks` of them share each way. A way
+ * has a part of its first block, whole blocks, and a part of its last block. */
 static double readings(const struct pstk__interleave *interleave, uint64_t groups, uint64_t ranks)
 {
     const uint64_t block = interleave->block, window = (uint64_t)interleave->window * block;

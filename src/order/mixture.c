@@ -98,7 +98,7 @@ static void count_slots(struct pstk__mixture_phase *phase, const double *weights
 struct job {
     uint32_t j;        /* number of the sample in the period */
     uint32_t count;    /* samples of the data set in the period */
-    uint32_t release;  /* first slot that it may have */
+    uint32_t release;  /* first slot that it may take */
     uint32_t deadline; /* first slot that is too late */
 };
 

@@ -34,7 +34,7 @@
 
 #define PSTK__PERIOD_MAX 65536u
 #define PSTK__PHASES_MAX (PSTK_MAX_SEGMENTS + PSTK_MAX_DATA_SETS)
-/* The bytes of patterns that a phase may need. */
+/* Bytes of patterns that a phase may need. */
 #define PSTK__PHASE_MEMORY (PSTK__PERIOD_MAX * (sizeof(uint16_t) + 1))
 
 struct pstk__mixture_phase {
@@ -46,7 +46,7 @@ struct pstk__mixture_phase {
     const uint16_t *rank; /* rank of each slot: `period` elements, in the mixture's memory */
 };
 
-/* Constant once made. */
+/* A mixture; constant once made. */
 struct pstk__mixture {
     uint32_t n_data_sets, n_phases;
     uint32_t exhaustion;                /* enum pstk_exhaustion */
@@ -72,11 +72,12 @@ struct pstk__mixture_sample {
 /* Return 1 if the weights may be those of a segment: numbers >= 0, at least one above 0, none too
  * small. Else *wrong is the index of the first wrong one, or n if all are 0. */
 int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong);
-/* Return the most phases that a mixture may have. */
+/* Return the largest number of phases that a mixture may have. */
 uint32_t pstk__mixture_max_phases(const struct pstk_mixture *mixture);
-/* Make the phases, of whole data sets. sizes: samples in an epoch of each data set, whose sum is
- * below 2^62. seed: of the loader. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of
- * the most phases, aligned for uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */
+/* Make the phases, for whole data sets. sizes: samples in an epoch of each data set, whose sum is
+ * below 2^62. seed: the loader's. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of
+ * the largest number of phases, aligned for uint16_t; `out` points into it. O(phases * 65536 *
+ * n_data_sets). */
 void pstk__mixture_make(struct pstk__mixture *out, const struct pstk_mixture *settings,
                         const uint64_t *sizes, uint64_t seed, void *memory);
 /* Narrow data set d: its samples begin at sample `first` of all, and its subset has sizes[d]

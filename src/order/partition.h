@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partition: how positions become batches, and which rank has which rows. Pure.
+ * partition: divides positions into batches, and rows among ranks. Pure.
  */
 #ifndef PSTK_PARTITION_H
 #define PSTK_PARTITION_H
@@ -19,7 +19,8 @@ struct pstk__partition {
                                               schedule.h asks it; borrowed */
 };
 
-/* Return the most rows that a rank has in a batch: global_batch / world, rounded up. */
+/* Return the largest number of rows that a rank has in a batch: global_batch / world, rounded up.
+ */
 uint64_t pstk__partition_rows(const struct pstk__partition *partition);
 /* Return the batches of an epoch from `position` on; the same for all ranks. */
 uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint64_t position);

@@ -19,7 +19,7 @@ struct pstk__feistel {
     uint64_t keys[PSTK__FEISTEL_ROUNDS];
 };
 
-/* Plain data. */
+/* A permutation; plain data. */
 struct pstk__permutation {
     uint64_t n;
     struct pstk__feistel network;            /* for n > PSTK__PERMUTATION_TABLE */

@@ -24,8 +24,8 @@ const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64
 }
 
 /* Find the sample at position k of an epoch of a mixture. With REPEAT each data set has its own
- * epochs, and one stream goes on through all epochs of the mixture; else the mixture's epochs are
- * theirs too. */
+ * epochs, and one stream goes on through all epochs of the mixture; else the data sets share the
+ * mixture's epochs. */
 static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                             struct pstk__pick *out)
 {

@@ -30,19 +30,19 @@ struct pstk__pick_plan {
                                             shape.interleave.n; NULL: one data set */
 };
 
-/* The order of one data set of a mixture, in the last epoch that was asked for. */
+/* The order of one data set of a mixture, in the last epoch that was requested. */
 struct pstk__picked_order {
     uint64_t epoch;
-    int is_ready; /* 1: order is that of epoch */
+    int is_ready; /* 1: `order` is the order of `epoch` */
     struct pstk__order order;
 };
 
 /* The state of one thread: a plan, and the orders of the last even and the last odd epoch that it
- * asked for. */
+ * requested. */
 struct pstk__picker {
     const struct pstk__pick_plan *plan;
     struct {
-        int is_ready; /* 1: order is that of epoch */
+        int is_ready; /* 1: `order` is the order of `epoch` */
         uint64_t epoch;
         struct pstk__order order;
     } epochs[2];
@@ -61,7 +61,7 @@ void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
 /* Find the sample of an index that a windowed order gives. */
 void pstk__picker_index(const struct pstk__picker *picker, uint64_t epoch, uint64_t index,
                         struct pstk__pick *out);
-/* Return the order of an epoch; it stays until another epoch of the same parity is asked for. */
+/* Return the order of an epoch; it stays until another epoch of the same parity is requested. */
 const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch);
 
 #endif

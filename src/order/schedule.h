@@ -3,10 +3,10 @@
  * schedule: sizes of batches that follow from the number of the step. Pure, O(segments).
  *
  * A step is a global batch, counted from the start of epoch 0. The steps of the epochs before an
- * epoch decide where in it a size begins; all epochs in which the size does not change have equally
- * many. So the size at a place is a function of (epoch, position), and a seek needs no history. A
- * batch at any position has the size of the batch that holds this position when the epoch is read
- * from its start.
+ * epoch determine the position in it at which a size begins; all epochs in which the size does not
+ * change have equally many. So the size is a function of (epoch, position), and a seek needs no
+ * history. A batch at any position has the size of the batch that holds this position when the
+ * epoch is read from its start.
  */
 #ifndef PSTK_SCHEDULE_H
 #define PSTK_SCHEDULE_H
@@ -32,8 +32,8 @@ struct pstk__schedule {
 int pstk__schedule_open(struct pstk__schedule **out, const struct pstk__partition *partition,
                         const struct pstk_batch_step *steps, uint32_t n_steps, uint64_t scale,
                         struct pstk_error *err);
-/* Return the partition of the batch at a place: `partition` with that batch's global_batch. Sets
- * *index, unless NULL, to the number of the batch in its epoch. */
+/* Return the partition of the batch at (epoch, position): `partition` with that batch's
+ * global_batch. Sets *index, unless NULL, to the number of the batch in its epoch. */
 struct pstk__partition pstk__schedule_at(const struct pstk__partition *partition, uint64_t epoch,
                                          uint64_t position, uint64_t *index);
 /* Return the batches of an epoch from `position` on. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most samples, and rows of a global batch, that the public functions accept: their sums stay
- * below 2^63. */
+/* Largest numbers of samples, and of rows of a global batch, that the public functions accept:
+ * their sums stay below 2^63. */
 #define LIMIT ((uint64_t)1 << 62)
 
-/* The least size of a program's settings: up to the last member of the first version. */
+/* The smallest size of a program's settings: up to the last member of the first version. */
 #define SIZE_MIN offsetof(struct pstk_order_settings, global_batch_size)
 
 /* Copy the caller's settings, whose later members may be missing. Returns 0 or EINVAL. */

@@ -4,8 +4,8 @@
  *
  *   index --step n--> ... --step 1--> index of the list --list--> sample id
  *
- * A step keeps a stretch of what there was before it, or all but a stretch, perhaps of a
- * permutation. What has no such form (ids, conditions) becomes a list, and the chain begins anew.
+ * A step keeps a stretch of the indices before it, or all but a stretch, perhaps of a permutation.
+ * A step without such a form (ids, conditions) becomes a list, and the chain begins anew.
  */
 #ifndef PSTK_SUBSET_H
 #define PSTK_SUBSET_H
@@ -22,7 +22,8 @@ struct pstk__subset_step {
     struct pstk__permutation permutation;
 };
 
-/* Plain data. Invariants: n >= 1; at most one of the lists is set, and it has n_listed ids. */
+/* A subset; plain data. Invariants: n >= 1; at most one of the lists is set, and it has n_listed
+ * ids. */
 struct pstk__subset {
     uint64_t n;            /* indices */
     uint64_t n_samples;    /* samples of the data set, above all ids */

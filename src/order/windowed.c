@@ -58,7 +58,7 @@ static uint64_t phase_of(const struct pstk__windowed *windowed, uint32_t way)
     return way * windowed->n_window / windowed->interleave.ways;
 }
 
-/* Return the place in the line of samples at which a way begins. */
+/* Return the index in the line of samples at which a way begins. */
 static uint64_t begin_of(const struct pstk__windowed *windowed, uint32_t way)
 {
     const uint64_t longer = way < windowed->n_longer ? way : windowed->n_longer;
@@ -97,7 +97,7 @@ void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t way, ui
     span_of(windowed, way, phase_of(windowed, way), window, first, n);
 }
 
-/* Return the block of a place in the line of samples, and set *row. Places after the last block,
+/* Return the block of an index in the line of samples, and set *row. Indices after the last block,
  * which may be short, are moved up to a multiple of the block's size. */
 static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uint32_t *row)
 {
@@ -148,8 +148,8 @@ void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
     out->row = rotate(windowed, out->line, out->row);
 }
 
-void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__interleave_location *out)
+void pstk__windowed_locate(const struct pstk__windowed *windowed, uint64_t k,
+                           struct pstk__interleave_location *out)
 {
     pstk__windowed_line(windowed, k, out);
     out->id =
@@ -159,7 +159,7 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k)
 {
     struct pstk__interleave_location location;
-    pstk__windowed_place(windowed, k, &location);
+    pstk__windowed_locate(windowed, k, &location);
     return location.id;
 }
 

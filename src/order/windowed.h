@@ -75,8 +75,8 @@ uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
 void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
                          struct pstk__interleave_location *out);
 /* Find the location of position k, with the id. */
-void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__interleave_location *out);
+void pstk__windowed_locate(const struct pstk__windowed *windowed, uint64_t k,
+                           struct pstk__interleave_location *out);
 
 /* ---- for who reads by blocks ---- */
 

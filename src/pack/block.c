@@ -169,8 +169,7 @@ static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder
     return 0;
 }
 
-/* Encode one value and fill in how it is stored. A value that does not shrink is stored as it
- * is. */
+/* Encode one value and fill in its view. A value that does not shrink is stored unchanged. */
 static int encode_value(struct pstk__field_view *v, const struct pstk_field *field,
                         struct pstk__encoder *zstd, struct pstk__planes_encoder *planes,
                         struct output *output, struct pstk_error *err)

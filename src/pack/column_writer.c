@@ -183,7 +183,7 @@ int pstk__column_writer_begin(const struct pstk__column_writer *writer, const ch
     int r = 0;
     for (uint32_t i = 0; r == 0 && writer->values && i < writer->manifest->n_columns; i++) {
         r = pstk__manifest_column_file(&writer->manifest->columns[i], shard, file);
-        if (r == 0) /* it fits: stems of this writer are short */
+        if (r == 0) /* its name fits: stems of this writer are short */
             r = pstk__staging_announce(writer->staging, file, err);
     }
     return r;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * encode_pool: the compression threads of a writer. Any thread encodes a block; the blocks come out
- * in the order in which they went in. At most 4 blocks a thread are under way, and at most 256 MiB
- * of values, or one block if it is larger. With n_threads 1 the pool starts no thread: push
+ * in the order in which they went in. At most 4 blocks a thread are in the pool, and at most 256
+ * MiB of values, or one block if it is larger. With n_threads 1 the pool starts no thread: push
  * encodes.
  *
  * One thread, the writer's, calls all functions below, and emit runs on it. The pool's threads only
- * encode: they see blocks under way and their own encoders, nothing else of the writer.
+ * encode: they see blocks in the pool and their own encoders, nothing else of the writer.
  */
 #ifndef PSTK_ENCODE_POOL_H
 #define PSTK_ENCODE_POOL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: makes a list value of its items. */
+/* list: makes a list value from its items. */
 #include "record/list.h"
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ static int check_pixels(const struct pstk_list_item *item, uint64_t i, struct ps
                       (unsigned long long)i, item->width, item->height, PSTK__MAX_PIXELS);
 }
 
-/* Find the facts in the head of item i: from a file's header or, for pixels, from the caller's
+/* Find the facts for the head of item i: from a file's header or, for pixels, from the caller's
  * description. */
 static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                    struct pstk__field_view *view, struct pstk_error *err)
@@ -78,7 +78,7 @@ static int check_items(uint32_t kind, const struct pstk_list_item *items, uint64
 }
 
 /* Return the offset in the list of an item after one that ended at `end`. */
-static uint64_t place_of(uint32_t kind, uint64_t end)
+static uint64_t offset_after(uint32_t kind, uint64_t end)
 {
     return pstk__field_traits(kind) & PSTK__TRAIT_IMAGES ? pstk__record_aligned(end) : end;
 }
@@ -95,7 +95,7 @@ static int put_items(uint32_t kind, const struct pstk_list_item *items, uint32_t
         if (r < 0)
             return r;
         pstk__list_put_head(kind, n, i, &view, list);
-        const uint64_t at = place_of(kind, end);
+        const uint64_t at = offset_after(kind, end);
         if (items[i].size)
             memcpy(list + at, items[i].data, items[i].size);
         end = at + items[i].size;
@@ -115,7 +115,7 @@ int pstk_list_build(uint32_t kind, const struct pstk_list_item *items, uint64_t 
         return r;
     uint64_t end = pstk__list_head_size(kind, (uint32_t)n);
     for (uint64_t i = 0; i < n; i++)
-        end = place_of(kind, end) + items[i].size;
+        end = offset_after(kind, end) + items[i].size;
     uint8_t *list = end <= PSTK__MAX_VALUE_SIZE ? calloc(1, end) : NULL;
     if (!list)
         return end > PSTK__MAX_VALUE_SIZE ? FAIL(PSTK_EFBIG, "items: the list is 4 GiB or larger")

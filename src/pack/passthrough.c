@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passthrough: finds out from the encoder why an image file is not stored as planes. */
+/* passthrough: gets from the encoder the reason why an image file is not stored as planes. */
 #include "base/error.h"
 #include "base/signature.h"
 #include "image/planes/file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remade: the values of a call, in which whole files replace PNG files that are damaged after their
- * rows. The writer opens it for each call, on its caller's thread, and closes it at the end of the
+ * remade: the values of a call, with PNG files that are damaged after their rows replaced by whole
+ * files. The writer opens it for each call, on its caller's thread, and closes it at the end of the
  * call.
  */
 #ifndef PSTK_PACK_REMADE_H

@@ -72,7 +72,7 @@ static uint32_t generation_of(const char *name)
 /* The contents of the directory. */
 struct contents {
     int manifest; /* 1: it has a manifest.json */
-    int content;  /* 1: an entry has the name of a shard, dictionary or column, whatever it is */
+    int content;  /* 1: an entry has the name of a shard, dictionary or column, whatever its type */
     uint32_t generation; /* the highest of these entries */
     char foreign[256];   /* first entry other than manifest and journal, or "" */
 };
@@ -228,8 +228,8 @@ static int lock(struct pstk__staging *staging, struct pstk_error *err)
     return locked;
 }
 
-/* Without locks a killed writer looks like one at work. The journal also lists files that the data
- * set here still has. */
+/* Without locks a killed writer is indistinguishable from one at work. The journal also lists files
+ * that the data set here still has. */
 static int fail_unlocked(const struct pstk__staging *staging, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,

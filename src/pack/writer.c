@@ -827,8 +827,8 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
     return r;
 }
 
-/* Check that a writer can commit parts: it has no records and no number. One with a task can: its
- * part is then made of them. */
+/* Check that a writer can commit parts: it has no records and no number. A writer with a task can:
+ * its part is then made of them. */
 static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
 {
     const struct pstk__manifest *m = &w->manifest;

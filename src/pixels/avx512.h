@@ -32,15 +32,15 @@ INLINE __m512i iota_times(uint32_t n)
     return out;
 }
 
-/* Pick bytes of three registers by their places, 0 to 191. */
+/* Pick bytes of three registers by their indices, 0 to 191. */
 INLINE __m512i picked(const __m512i of[3], __m512i places)
 {
     const __m512i two = _mm512_permutex2var_epi8(of[0], places, of[1]);
     return _mm512_mask_permutexvar_epi8(two, _mm512_movepi8_mask(places), places, of[2]);
 }
 
-/* Return places, in three registers with a channel each, of the i-th 64 bytes of packed pixels of
- * three channels. Modulo 64 they are the pixels' indices. */
+/* Return the indices, in three registers with a channel each, of the i-th 64 bytes of packed pixels
+ * of three channels. Modulo 64 they are the pixels' indices. */
 INLINE __m512i interleaved(uint32_t i)
 {
 #define ONE(n) n, 64 + (n), 128 + (n)

@@ -162,8 +162,8 @@ static void weights_of(struct pstk__blur_weights *weights, uint32_t size, double
         weights->weights[k] = (float)(values[k] / sum);
 }
 
-/* Return a place, mirrored at either end of n when it is less than n past it; the end itself is not
- * repeated. */
+/* Return a position, mirrored at either end of n when it is less than n past it; the end itself is
+ * not repeated. */
 static uint32_t mirrored(int64_t place, uint32_t n)
 {
     const int64_t last = (int64_t)n - 1;

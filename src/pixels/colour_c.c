@@ -89,7 +89,7 @@ static void saturate(const struct pstk__picture *picture, float factor)
 /* ---- hue ------------------------------------------------------------------------------------- */
 
 /* Return the hue, 0 to 254, of a colour that is not gray. red, green and blue are distances from
- * the greatest of the three, as parts of `reach`, the distance of the least. */
+ * the largest of the three, as parts of `reach`, the distance of the smallest. */
 static uint8_t hue_of(const uint8_t *rgb, uint8_t most, uint8_t reach)
 {
     const float red = (float)(most - rgb[0]) / reach, green = (float)(most - rgb[1]) / reach,

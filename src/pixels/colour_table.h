@@ -24,14 +24,14 @@ struct pstk__colour_histogram {
     uint32_t n[4][256];
 };
 
-/* The least and the greatest byte of each channel. */
+/* The smallest and the largest byte of each channel. */
 struct pstk__colour_range {
     uint8_t least[4], most[4];
 };
 
 /* Fill a table with a byte's own value. */
 void pstk__colour_table_same(struct pstk__colour_table *table);
-/* Append `next`: `table` then does what it did, followed by `next`. */
+/* Append `next`: `table` then maps by its old entries, followed by `next`. */
 void pstk__colour_table_then(struct pstk__colour_table *table,
                              const struct pstk__colour_table *next);
 

@@ -32,7 +32,7 @@ struct pstk__finish {
     /* result of the kernels' lookup_init for the table; NULL: finish_row computes it */
     const void *lookup;
 };
-#define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* most bytes of a table */
+#define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* max bytes of a table */
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every ISA */
 
 /* The arithmetic of finishing ops: (x / 255 - mean) / deviation, by channel. */

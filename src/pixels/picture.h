@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * picture: a whole image in memory, which the functions of this folder work on. Operations that
+ * picture: a whole image in memory, the operand of the functions of this folder. Operations that
  * need more than one row at a time (a histogram, a blur, a rotation) work on pictures.
  *
  * All functions of this folder are pure: they allocate nothing, draw no random numbers, and give
@@ -27,7 +27,7 @@ static inline uint64_t pstk__picture_size(const struct pstk__picture *picture)
     return (uint64_t)picture->width * picture->height * picture->channels;
 }
 
-/* Return the most bytes that a picture of n_pixels takes in memory. */
+/* Return the largest number of bytes that a picture of n_pixels takes in memory. */
 static inline uint64_t pstk__picture_room(uint64_t n_pixels, uint32_t channels)
 {
     return (n_pixels * channels + PSTK__PICTURE_PAD + 63) & ~(uint64_t)63;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MAX_DECODED_ROWS 16u /* most rows that a decoder passes at a time, warm */
+#define MAX_DECODED_ROWS 16u /* max rows that a decoder passes at a time, warm */
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* rounds sizes as the arena does */
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -296,9 +296,9 @@ static void row_out(struct pstk__resize *resize)
 }
 
 /*
- * Fill a slot with n rows. It overwrites the slot filled n_ring slots earlier, which nobody needs
- * any more: an output not yet written has its last tap in this slot or a later one, so its first
- * tap is less than n_ring slots before.
+ * Fill a slot with n rows. It overwrites the slot filled n_ring slots earlier, which is no longer
+ * needed: an output not yet written has its last tap in this slot or a later one, so its first tap
+ * is less than n_ring slots before.
  */
 static void slot_in(struct pstk__resize *resize, const uint8_t *const *rows, uint32_t n)
 {

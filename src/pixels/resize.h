@@ -82,7 +82,7 @@ struct pstk__resize_bounds {
     uint32_t min_out_width, min_out_height;
     uint32_t max_crop_width, max_crop_height;
 };
-/* Return the most bytes of arena that begin takes within these bounds. */
+/* Return the largest number of arena bytes that begin takes within these bounds. */
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds);
 
 #endif

@@ -22,7 +22,7 @@
  */
 struct pstk__axis {
     uint32_t n_out;     /* wanted outputs */
-    uint32_t n_taps;    /* taps of the output that has the most */
+    uint32_t n_taps;    /* max taps of an output */
     uint32_t is_signed; /* 1: weights may be negative, so that sums leave 0..255 and are clipped */
     uint32_t begin;     /* first input that the outputs read */
     uint32_t end;       /* one past the last input that they read */

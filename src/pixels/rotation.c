@@ -44,7 +44,7 @@ static double floor_of(double v)
     return toward_zero - (toward_zero > v);
 }
 
-/* Return the pixels from the least, rounded down, to the greatest, rounded up, of four corners.
+/* Return the pixels from the smallest, rounded down, to the largest, rounded up, of four corners.
  * Distances that no picture has become 2^31. */
 static uint32_t extent(const double v[4])
 {

@@ -13,10 +13,10 @@
  *   gaussian blur   the weights are those of torch with AVX-512; with AVX2 they differ in their
  *                   last place. Pictures of one channel, at most 20480 pixels with their padding
  *                   and a kernel of 3 pixels on a side: torch multiplies matrices, and MKL rounds
- *   warps           torch multiplies matrices for the places, too; so it depends on MKL, which
+ *   warps           torch multiplies matrices for the positions, too; so it depends on MKL, which
  *                   rounds each operation on the machines where this was compared
  *
- * A place of a perspective that is no number gets the fill, in torch 0.
+ * A position of a perspective that is no number gets the fill, in torch 0.
  * Pure.
  */
 #ifndef PSTK_PIXELS_TENSOR_H

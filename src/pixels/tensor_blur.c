@@ -10,7 +10,7 @@ static float exp_of(float v)
     static const float terms[] = {0.000198527617612853646278381f, 0.00139304355252534151077271f,
                                   0.00833336077630519866943359f,  0.0416664853692054748535156f,
                                   0.166666671633720397949219f,    0.5f};
-    if (v < -103.9f) /* below half of the least float */
+    if (v < -103.9f) /* below half of the smallest float */
         return 0;
     const float halvings =
         (v * 1.442695040888963407359924681001892137426645954152985934f + 0x1.8p23f) - 0x1.8p23f;
@@ -95,7 +95,8 @@ static struct rooms rooms_of(const uint32_t size[2], const struct pstk__picture 
                           .row = row_of(size[0], in->width, in->channels)};
 }
 
-/* Return a place, mirrored at either end of n when it is past it; the end itself is not repeated.
+/* Return a position, mirrored at either end of n when it is past it; the end itself is not
+ * repeated.
  */
 static uint32_t mirrored(int64_t place, uint32_t n)
 {

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * Return a * b + c of finite floats, for which no result is near the least or greatest double. A
- * double holds the product. Its sum with c is rounded to odd: towards 0, and the last bit is 1
- * unless the sum is exact. Rounding this to float then gives the same as rounding the exact sum.
+ * Return a * b + c of finite floats, if no result is near the smallest or largest double. A double
+ * holds the product. Its sum with c is rounded to odd: towards 0, and the last bit is 1 unless the
+ * sum is exact. Rounding this to float then gives the same as rounding the exact sum.
  */
 static inline __attribute__((always_inline)) float pstk__fma(float a, float b, float c)
 {

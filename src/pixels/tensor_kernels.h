@@ -29,7 +29,7 @@ struct pstk__tensor_grid {
 
 /* One block of an output's row. */
 struct pstk__tensor_block {
-    float x[PSTK__TENSOR_LANES], y[PSTK__TENSOR_LANES]; /* places in the input, pixels */
+    float x[PSTK__TENSOR_LANES], y[PSTK__TENSOR_LANES]; /* positions in the input, pixels */
 };
 
 /* The operands of a row of a blur: `rows` of padded floats, the uppermost first. */
@@ -59,11 +59,11 @@ struct pstk__tensor_kernels {
                     float rest);
     void (*widen)(float *out, const uint8_t *in, uint32_t n);
     void (*blur)(uint8_t *out, const struct pstk__tensor_taps *taps, uint32_t n);
-    /* Compute the places of a block from `column` on. Places that no pixel of the input reaches may
-     * be any such place. */
+    /* Compute the positions of a block from `column` on. A position that reaches no pixel of the
+     * input may be replaced by any other such position. */
     void (*places)(struct pstk__tensor_block *block, const struct pstk__tensor_grid *grid,
                    uint32_t column, uint32_t row);
-    /* Sample n places, n <= PSTK__TENSOR_LANES. fill NULL: black, and edges blend with it. */
+    /* Sample n positions, n <= PSTK__TENSOR_LANES. fill NULL: black, and edges blend with it. */
     void (*bilinear)(uint8_t *out, const struct pstk__picture *in,
                      const struct pstk__tensor_block *block, uint32_t n, const uint8_t *fill);
 };

@@ -283,7 +283,7 @@ LOOP void blur_loop(uint8_t *restrict out, const struct pstk__tensor_taps *taps,
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-/* Limit a place to the input's neighbourhood. NaN becomes a place outside. */
+/* Limit a position to the input's neighbourhood. NaN becomes a position outside. */
 LOOP float bounded(float v, float most)
 {
     v = v > -2.0f ? v : -2.0f;
@@ -317,7 +317,7 @@ LOOP void places_loop(struct pstk__tensor_block *restrict block,
     }
 }
 
-/* The four pixels around the places of a block, and their weights. */
+/* The four pixels around the positions of a block, and their weights. */
 struct corners {
     float weights[4][LANES];
     float pixels[4][4][LANES]; /* corner, channel; 0 outside */

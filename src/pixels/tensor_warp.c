@@ -4,7 +4,7 @@
 #include "pixels/tensor.h"
 #include "pixels/warp_matrix.h"
 
-/* Compute _affine_grid: places in both pictures are counted from the middle. */
+/* Compute _affine_grid: positions in both pictures are counted from the middle. */
 static void affine_grid(struct pstk__tensor_grid *grid, const double m[6],
                         const struct pstk__picture *out)
 {
@@ -22,7 +22,7 @@ static void affine_grid(struct pstk__tensor_grid *grid, const double m[6],
     grid->first[1] = (float)((1.0 - out->height) * 0.5);
 }
 
-/* Compute _perspective_grid: places are counted from the top left. */
+/* Compute _perspective_grid: positions are counted from the top left. */
 static void perspective_grid(struct pstk__tensor_grid *grid, const double m[8])
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -33,7 +33,7 @@ static void perspective_grid(struct pstk__tensor_grid *grid, const double m[8])
     grid->first[0] = grid->first[1] = 0.5f;
 }
 
-/* Round to nearest, ties to even; the place is near the input. */
+/* Round to nearest, ties to even; the position is near the input. */
 static int64_t nearest(float v)
 {
     return (int64_t)((v + 0x1.8p23f) - 0x1.8p23f);
@@ -82,7 +82,7 @@ void pstk__tensor_warp(const struct pstk__tensor_kernels *k, const struct pstk__
         }
 }
 
-/* Compute one side of _compute_affine_output_size: from the least to the greatest place of the
+/* Compute one side of _compute_affine_output_size: from the smallest to the largest position of the
  * corners, both cut to 4 decimals. */
 static uint32_t extent(const float row[3], float half_width, float half_height, float half)
 {

@@ -38,7 +38,7 @@ static int is_in(double v, uint32_t n)
 
 /* ---- nearest, scale and translation -------------------------------------------------------- */
 
-#define COLUMNS 256u /* columns whose places are computed at a time */
+#define COLUMNS 256u /* columns whose positions are computed at a time */
 
 /* Inputs of the columns [begin, end) of a block; the other columns lie outside. */
 struct columns {
@@ -47,8 +47,8 @@ struct columns {
     uint32_t input[COLUMNS];
 };
 
-/* Find the inputs of n columns. `x` is the place of the block's first column, and becomes the next
- * block's. */
+/* Find the inputs of n columns. `x` is the position of the block's first column, and becomes the
+ * next block's. */
 static void columns_of(struct columns *columns, const struct job *job, uint32_t n, double *x)
 {
     columns->begin = columns->end = 0;
@@ -92,7 +92,7 @@ static void scale_block(const struct job *job, uint32_t column, uint32_t n,
     }
 }
 
-/* Run Pillow's ImagingScaleAffine: each place is the one before it plus a step. */
+/* Run Pillow's ImagingScaleAffine: each position is the one before it plus a step. */
 static void scale(const struct job *job)
 {
     double x = job->m[2] + job->m[0] * 0.5;
@@ -106,15 +106,15 @@ static void scale(const struct job *job)
 
 /* ---- nearest, fixed point ------------------------------------------------------------------ */
 
-/* Return 1 when the place of a corner of the output is small enough: Pillow's check_fixed. */
+/* Return 1 when the position of a corner of the output is small enough: Pillow's check_fixed. */
 static int fits(const double m[6], double x, double y)
 {
     return __builtin_fabs(x * m[0] + y * m[1] + m[2]) < 32768.0 &&
            __builtin_fabs(x * m[3] + y * m[4] + m[5]) < 32768.0;
 }
 
-/* Convert to 65536ths, rounded. Values outside of int32_t become its least number, as x86 converts.
- */
+/* Convert to 65536ths, rounded. Values outside of int32_t become its smallest number, as x86
+ * converts. */
 static int32_t fixed(double v)
 {
     const double scaled = v * 65536.0 + 0.5;
@@ -140,7 +140,7 @@ static struct span span_of(int64_t start, int64_t step, int64_t limit, uint32_t 
 {
     if (step == 0)
         return (struct span){0, start >= 0 && start < limit ? n : 0};
-    if (step < 0) { /* the same places, mirrored */
+    if (step < 0) { /* the same positions, mirrored */
         start = limit - 1 - start;
         step = -step;
     }

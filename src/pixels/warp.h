@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warp: moves the pixels of a picture as Pillow 12.1's Image.transform does. A matrix maps a pixel
- * of the output to a place in the input. Source: Pillow's Geometry.c.
+ * of the output to a position in the input. Source: Pillow's Geometry.c.
  */
 #ifndef PSTK_PIXELS_WARP_H
 #define PSTK_PIXELS_WARP_H
@@ -19,7 +19,7 @@ const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t isa);
  * filter other than nearest the pixels of `in` are overwritten: Pillow multiplies them by alpha.
  * Nearest also takes pictures whose `channels` is 2: pixels of any two bytes.
  *
- * Not as Pillow: a place that rounding moves to less than -32768 pixels is outside; in Pillow it
+ * Not as Pillow: a position that rounding moves to less than -32768 pixels is outside; in Pillow it
  * wraps, and lies in an input that has 32768 pixels or more on that axis.
  */
 void pstk__warp_affine(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,

@@ -6,7 +6,7 @@
 #include "pixels/gather.h"
 #include "pixels/warp_avx2.h"
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- positions ----------------------------------------------------------------------------- */
 
 /* Return the x of the columns. Half a pixel and `column` are exact, as is every sum of them. */
 INLINE __m512d across_of(uint32_t column)
@@ -50,7 +50,7 @@ TARGET static void perspective_avx512(double *x, double *y, const double m[8], u
 /* ---- bicubic --------------------------------------------------------------------------------- */
 
 /*
- * Four places are the quarters of a register, whose dwords are channels, 3 or 4. A dword has the
+ * Four positions are the quarters of a register, whose dwords are channels, 3 or 4. A dword has the
  * bytes of the taps of its channel, so that one instruction multiplies them by weights and adds the
  * products.
  */
@@ -58,7 +58,7 @@ struct taps {
     __m512i of;
 };
 
-/* Doubles of the first two places, and of the others. */
+/* Doubles of the first two positions, and of the others. */
 struct wide {
     __m512d low, high;
 };
@@ -69,7 +69,7 @@ INLINE struct wide wide_of(__m512i v)
                          _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1))};
 }
 
-/* Spread a number of each place to all its channels. */
+/* Spread a number of each position to all its channels. */
 INLINE struct wide spread(__m256d v)
 {
     const __m512d of = _mm512_castpd256_pd512(v);
@@ -105,7 +105,7 @@ INLINE void store_wide(uint8_t *out, struct wide v, uint32_t channels)
     store_pixels(out, _mm512_cvtepi32_epi8(dwords), channels);
 }
 
-/* Load four taps of a row. Reads 16 bytes at each place. */
+/* Load four taps of a row. Reads 16 bytes at each position. */
 INLINE struct taps taps_at(const uint8_t *row, const int64_t offsets[4], uint32_t channels)
 {
     const __m128i of_3 = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);

@@ -8,7 +8,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- positions ----------------------------------------------------------------------------- */
 
 static void affine_c(double *x, double *y, const double m[6], uint32_t column, uint32_t row)
 {
@@ -33,8 +33,8 @@ static void perspective_c(double *x, double *y, const double m[8], uint32_t colu
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-/* Return 1 when a place lies outside. A place that is not a number does not: Pillow samples it, and
- * gets 0. */
+/* Return 1 when a position lies outside. A position that is not a number does not: Pillow samples
+ * it, and gets 0. */
 static inline int is_outside(const struct pstk__picture *in, double x, double y)
 {
     return x < 0.0 || x >= in->width || y < 0.0 || y >= in->height;
@@ -45,8 +45,7 @@ static inline int is_number(double x, double y)
     return x == x && y == y;
 }
 
-/* Return the greatest whole number that is not greater than v; v lies within the range of int32_t.
- */
+/* Return the largest whole number that is not larger than v; v lies within the range of int32_t. */
 static inline int32_t floor_of(double v)
 {
     const int32_t toward_zero = (int32_t)v;
@@ -58,7 +57,7 @@ static inline uint32_t clamped(int32_t i, uint32_t n)
     return i < 0 ? 0 : (uint32_t)i < n ? (uint32_t)i : n - 1;
 }
 
-/* The pixels around a place, 2 or 4 on each axis; a pixel past an edge is the edge's. */
+/* The pixels around a position, 2 or 4 on each axis; a pixel past an edge is the edge's. */
 struct taps {
     const uint8_t *rows[4];
     size_t columns[4];
@@ -141,7 +140,7 @@ INLINE void sample_of(uint8_t *out, const struct pstk__picture *in, const double
     }
 }
 
-/* Sample n places. Each call has a constant filter and number of channels. */
+/* Sample n positions. Each call has a constant filter and number of channels. */
 INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double *x,
                       const double *y, uint32_t n, uint32_t filter)
 {

@@ -16,12 +16,12 @@ enum pstk__warp_filter {
     PSTK__WARP_BICUBIC = 2, /* a cubic with a = -1, unlike a resize's */
 };
 
-/* Places that the kernels compute and sample at a time. */
+/* Positions that the kernels compute and sample at a time. */
 #define PSTK__WARP_LANES 64u
 
-/* Equal steps over the input, in 65536ths of a pixel; all places lie within the input. */
+/* Equal steps over the input, in 65536ths of a pixel; all positions lie within the input. */
 struct pstk__warp_walk {
-    uint32_t x, y;           /* the first place */
+    uint32_t x, y;           /* the first position */
     uint32_t x_step, y_step; /* modulo 2^32 */
 };
 
@@ -38,14 +38,14 @@ struct pstk__warp_transpose {
 /* The kernels of one ISA. */
 struct pstk__warp_kernels {
     uint32_t isa; /* enum pstk_kernels */
-    /* Compute the places of PSTK__WARP_LANES pixels of an output row, from `column` on. */
+    /* Compute the positions of PSTK__WARP_LANES pixels of an output row, from `column` on. */
     void (*affine)(double *x, double *y, const double m[6], uint32_t column, uint32_t row);
     void (*perspective)(double *x, double *y, const double m[8], uint32_t column, uint32_t row);
-    /* Sample n places, at most PSTK__WARP_LANES; indexed by enum pstk__warp_filter. Pixels of `out`
-     * whose place lies outside of the input keep their bytes. */
+    /* Sample n positions, at most PSTK__WARP_LANES; indexed by enum pstk__warp_filter. Pixels of
+     * `out` whose position lies outside of the input keep their bytes. */
     void (*sample[3])(uint8_t *out, const struct pstk__picture *in, const double *x,
                       const double *y, uint32_t n);
-    /* Copy the pixels of n places, n >= 1. */
+    /* Copy the pixels of n positions, n >= 1. */
     void (*walk)(uint8_t *out, const struct pstk__picture *in, const struct pstk__warp_walk *walk,
                  uint32_t n);
     /* Copy the pixels input[0] to input[n - 1] of a row, of `size` bytes, 1 to 4; n >= 1.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ceiling: measures how fast each part of the path is alone, on the same data and machine. The
+ * ceiling: measures the rate of each part of the path alone, on the same data and machine. The
  * simplest correct code measures each ceiling, not the code of the path that it is compared with.
  */
 #include <penstock/foreign.h>
@@ -135,7 +135,7 @@ static int storage_resident(struct storage *storage, const struct pstk__extent *
 /* Keep only extents that are not in the page cache. The loader that ran before has filled the cache
  * with its reads, and other programs share it, so nothing is evicted. Of extents that share a page
  * one is kept, because its read would bring the page for the others. All are kept if the kernel
- * does not say what is cached, or if nearly all are in the cache. */
+ * does not report the cached pages, or if nearly all are cached. */
 static void storage_keep_cold(struct storage *storage)
 {
     uint32_t n = 0, n_cached = 0, i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine: reports what this machine and its devices offer a loader. */
+/* machine: reports the resources that this machine and its devices offer a loader. */
 #include <penstock/penstock.h>
 
 #include "base/cpu.h"

@@ -10,8 +10,8 @@
 
 #define MAX_PAGES 64 /* maximum pages that are checked */
 
-/* Return whether mincore is right about a file. It reports every page as resident if this
- * process neither owns nor may write the file. */
+/* Return whether mincore is right about a file. It reports every page as resident if this process
+ * neither owns nor may write the file. */
 static int mincore_is_honest(int fd)
 {
     struct stat file;

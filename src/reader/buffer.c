@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PIECE_ALIGN 4096 /* bytes, of pieces: the largest usual need of O_DIRECT, and a page */
+#define PIECE_ALIGN                                                                                \
+    4096 /* alignment of pieces, bytes: the largest usual need of O_DIRECT, and a page */
 
 int pstk__buffer_open(struct pstk__buffer *buffer, void *memory, uint64_t size, uint32_t n_pieces)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer: I/O memory, handed out in order, given back in any. One thread gets and reclaims; any
- * thread gives back. Space becomes free when all older pieces were given back too, so a piece that
- * is held long blocks the buffer. A worker holds a piece for one decode.
+ * buffer: I/O memory, handed out in order, given back in any order. One thread gets and reclaims;
+ * any thread gives back. Space becomes free when all older pieces were given back too, so a piece
+ * that is held long blocks the buffer. A worker holds a piece for one decode.
  *
  * Invariants: pieces lie one after another from tail to head, modulo size. A piece never wraps: the
  * rest of the buffer before its start is skipped and counted as part of the piece.
@@ -30,11 +30,12 @@ struct pstk__buffer {
     uint64_t first, last; /* pieces in use: [first, last), modulo n_pieces */
 };
 
-/* Open the buffer. memory: borrows for its life. n_pieces: most pieces at a time. 0 or -ENOMEM. */
+/* Open the buffer. memory: borrows for its life. n_pieces: largest number of pieces at a time. 0 or
+ * -ENOMEM. */
 int pstk__buffer_open(struct pstk__buffer *buffer, void *memory, uint64_t size, uint32_t n_pieces);
 void pstk__buffer_close(struct pstk__buffer *buffer);
-/* Get a piece of `size` bytes, page aligned. size is at most half of the buffer, so that the piece
- * fits sooner or later. Returns NULL while there is no room. */
+/* Get a piece of `size` bytes, page aligned. size is at most half of the buffer, so that every
+ * piece fits once older ones are given back. Returns NULL while there is no room. */
 struct pstk__piece *pstk__buffer_get(struct pstk__buffer *buffer, uint64_t size);
 /* Give a piece back. Any thread. */
 void pstk__buffer_put(struct pstk__piece *piece);

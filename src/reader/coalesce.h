@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coalesce: rows that lie close together in a file become one read. Pure: one row at a time, in the
- * order of the rows, joins the span before it or begins one.
+ * coalesce: joins rows that lie close together in a file into one read. Pure. The rows come one at
+ * a time, in order; each joins the span before it or begins one.
  *
- * Invariants: a span's rows follow each other without a gap in their numbers; its begin is that of
- * its first row, its end the largest of all; its memory is what its aligned read takes. All spans
- * together stay within limits.memory.
+ * Invariants: the numbers of a span's rows are consecutive; its begin is that of its first row, its
+ * end the largest of all; its memory is the size of its aligned read. All spans together stay
+ * within limits.memory.
  */
 #ifndef PSTK_COALESCE_H
 #define PSTK_COALESCE_H

@@ -15,7 +15,7 @@ static uint64_t whole_pages(uint64_t size)
 
 int pstk__heap_open(struct pstk__heap *heap, void *memory, uint64_t size, uint32_t n_pieces)
 {
-    /* At most n + 1 free ranges lie before, between and after n pieces. */
+    /* n pieces leave at most n + 1 free ranges: before, between and after them. */
     *heap = (struct pstk__heap){.base = memory, .size = size, .n_free = size, .room = n_pieces + 1};
     heap->ranges = calloc(heap->room, sizeof *heap->ranges);
     if (!heap->ranges)

@@ -22,17 +22,17 @@ struct pstk__heap {
     uint8_t *base;                   /* borrowed memory, page aligned */
     uint64_t size;                   /* bytes */
     uint64_t n_free;                 /* bytes */
-    struct pstk__heap_range *ranges; /* the free ranges; owned */
+    struct pstk__heap_range *ranges; /* free ranges; owned */
     uint32_t n_ranges, room;
 };
 
-/* Open the heap. memory: borrows for its life; size: bytes, whole pages. n_pieces: the most pieces
- * at a time. 0 or -ENOMEM. */
+/* Open the heap. memory: borrows for its life; size: bytes, whole pages. n_pieces: largest number
+ * of pieces at a time. 0 or -ENOMEM. */
 int pstk__heap_open(struct pstk__heap *heap, void *memory, uint64_t size, uint32_t n_pieces);
 void pstk__heap_close(struct pstk__heap *heap);
-/* Get `size` bytes (> 0), page aligned. Returns NULL while no free range is as large. */
+/* Get `size` bytes (> 0), page aligned. Returns NULL while every free range is smaller. */
 uint8_t *pstk__heap_get(struct pstk__heap *heap, uint64_t size);
-/* Give memory back that get returned, with the same size. */
+/* Give memory of get back, with the same size. */
 void pstk__heap_put(struct pstk__heap *heap, uint8_t *memory, uint64_t size);
 
 #endif

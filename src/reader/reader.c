@@ -15,11 +15,12 @@
 #define MAX_REFUSED 1000
 
 /*
- * The end of a file, where a read goes past it. An attempt that starts where the last one ended
- * gets 0 bytes: the end. One that had to start before that (see pstk__reader_start) gets the last
- * bytes again instead: it stalls. The next attempt starts exactly at `done`. A buffered file then
- * answers with more bytes or with 0. A direct file answers 0, or EINVAL for the odd offset. Direct
- * reads stop at an odd place only where the file ends, so that is the end too.
+ * Detect the end of a file for a read that goes past it. An attempt that starts at the end of the
+ * last one gets 0 bytes: the end. An attempt that had to start before that (see pstk__reader_start)
+ * gets the last bytes again instead: it stalls. The next attempt starts exactly at `done`. A
+ * buffered file then answers with more bytes or with 0. A direct file answers 0, or EINVAL for the
+ * odd offset. Direct reads stop at an odd offset only at the end of the file, so that is the end
+ * too.
  */
 int pstk__reader_result(struct pstk__read *read, int32_t got)
 {
@@ -101,7 +102,7 @@ static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *of
 #endif
 }
 
-/* Try a direct read: some file systems refuse O_DIRECT only at open. fd takes. */
+/* Try a direct read, because some file systems refuse O_DIRECT only at open. Takes fd. */
 static int align_by_fd(int fd, uint32_t *memory_align, uint32_t *offset_align)
 {
     struct stat st;
@@ -124,8 +125,8 @@ static int align_by_fd(int fd, uint32_t *memory_align, uint32_t *offset_align)
     return 0;
 }
 
-/* A directory has no data to read directly: ask a file made in it, without a name where the file
- * system can, else with one for a moment. */
+/* Ask a file made in the directory, which itself has no data to read directly: without a name if
+ * the file system can, else with one for a moment. */
 static int align_in_directory(const char *path, uint32_t *memory_align, uint32_t *offset_align)
 {
     int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread backend: a fixed pool of threads that reads through the store. It serves where
- * io_uring is denied or the files have no descriptors. */
+/* The thread backend: a fixed pool of threads that reads through the store. It is used if io_uring
+ * is denied or the files have no descriptors. */
 #include "base/cpu_times.h"
 #include "base/error.h"
 #include "reader/reader.h"
@@ -29,14 +29,14 @@ struct pool {
     pthread_cond_t has_done; /* the owner waits for it: done is not empty */
     int mutex_ready, todo_ready, done_ready; /* 1: must be destroyed */
     uint32_t depth;
-    uint32_t n_taken;   /* queued and not reaped, <= depth */
-    uint32_t n_threads; /* running */
+    uint32_t n_taken;   /* reads queued and not reaped, <= depth */
+    uint32_t n_threads; /* running threads */
     pthread_t *threads;
     struct pstk__cpu_times *times; /* CPU times that the threads join, borrowed; NULL: none */
-    struct list queued;            /* not yet submitted */
+    struct list queued;            /* reads not yet submitted */
     /* under the mutex */
-    struct list todo; /* submitted */
-    struct list done; /* finished, result set */
+    struct list todo; /* reads submitted */
+    struct list done; /* reads finished, with their results */
     uint32_t n_idle;  /* threads that wait for has_todo */
     int owner_waits;
     int closing;
@@ -94,8 +94,8 @@ static void serve(struct pstk__read *read)
     } while (!pstk__reader_result(read, (int32_t)got));
 }
 
-/* The body of a thread of the pool, which open starts and close ends. It holds the mutex except in
- * serve and while it waits. */
+/* Run a thread of the pool, which open starts and close ends. It holds the mutex except in serve
+ * and while it waits. */
 static void *thread_main(void *arg)
 {
     struct pool *pool = arg;
@@ -150,7 +150,7 @@ static int threads_submit(struct pstk__reader *reader)
     list_append(&pool->todo, &pool->queued);
     uint32_t n = pool->todo.n < pool->n_idle ? pool->todo.n : pool->n_idle;
     pthread_mutex_unlock(&pool->mutex);
-    /* Busy threads look at todo again before they wait: only idle ones are woken. */
+    /* Busy threads check todo again before they wait: only idle ones are woken. */
     for (uint32_t i = 0; i < n; i++)
         pthread_cond_signal(&pool->has_todo);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The io_uring backend. The only file that sees liburing. */
+/* The io_uring backend, the only file that includes liburing. */
 #include "base/error.h"
 #include "reader/reader.h"
 
@@ -17,8 +17,8 @@
 /* Features of 5.6, the first kernel with IORING_OP_READ; older kernels are refused as a whole. */
 #define NEEDED_FEATURES (IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_RW_CUR_POS)
 
-/* Refusals of a submit in a row (EAGAIN, EBUSY: no kernel memory) that are an error, if nothing is
- * in flight that could make room. */
+/* Successive refusals of a submit (EAGAIN, EBUSY: no kernel memory) that are an error, if nothing
+ * is in flight that could make room. */
 #define MAX_REFUSED 1000
 
 /* Memory to which the kernel may still write a lost read. */
@@ -32,26 +32,26 @@ struct range {
  * have at least `depth` entries. So neither queue can overflow, even when reads are continued.
  *
  * A sandbox may deny io_uring_enter at any time. The ring is then lost for good. Reads that it had
- * taken come back with an error, because nobody can wait for them any longer; all later reads go to
- * a reader of threads. The kernel may still finish a lost read at any time until the ring is
- * closed, so no later read may use that memory. A read that would use it fails instead, and its
- * caller reads elsewhere.
+ * taken come back with an error, because nobody can wait for them any longer; a thread reader makes
+ * all later reads. The kernel may still finish a lost read at any time until the ring is closed, so
+ * no later read may use that memory. A read that would use it fails instead, and its caller reads
+ * elsewhere.
  */
 struct uring {
     struct pstk__reader reader; /* first member */
     struct io_uring ring;
     int ring_open; /* 1: close must exit the ring */
     uint32_t depth;
-    uint32_t n_taken;          /* queued and not reaped, <= depth */
+    uint32_t n_taken;          /* reads queued and not reaped, <= depth */
     struct pstk__read **taken; /* those reads; owned, depth */
     uint32_t n_files;          /* entries of file_fixed; 0 when files are not registered */
     uint8_t *file_fixed;       /* 1: the kernel's table has this slot's fd */
-    uint8_t *buffers;          /* registered region, or NULL */
+    uint8_t *buffers;          /* registered region; NULL: none */
     uint64_t buffers_size;
     int lost;                          /* negative errno of io_uring_enter; 0: it works */
     struct pstk__reader_config config; /* for `threads`, without the buffers */
     struct pstk__reader *threads; /* owned; set once lost; NULL if no thread could be started */
-    struct pstk__read *failed;    /* once lost: reads to give back */
+    struct pstk__read *failed;    /* reads to give back, once lost */
     struct range *ranges;         /* memory of the lost reads; owned, depth */
     uint32_t n_ranges;
 };
@@ -161,7 +161,7 @@ static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
     }
     assert(u->n_taken < u->depth);
     pstk__reader_begin(read);
-    read->place = u->n_taken;
+    read->taken_index = u->n_taken;
     u->taken[u->n_taken++] = read;
     prepare(u, read);
 }
@@ -169,12 +169,12 @@ static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
 /* Remove a reaped read from `taken`; the last one moves to its index. */
 static void untake(struct uring *u, const struct pstk__read *read)
 {
-    u->taken[read->place] = u->taken[--u->n_taken];
-    u->taken[read->place]->place = read->place;
+    u->taken[read->taken_index] = u->taken[--u->n_taken];
+    u->taken[read->taken_index]->taken_index = read->taken_index;
 }
 
-/* Submit the queue to the kernel; with `wait`, return only when something finished (or a signal
- * came). */
+/* Submit the queue to the kernel; with `wait`, return only after a read finished or a signal came.
+ */
 static int start(struct uring *u, int wait)
 {
     for (int n_refused = 0; n_refused < MAX_REFUSED; n_refused++) {
@@ -287,8 +287,8 @@ static void drain(struct uring *u)
         int r = io_uring_wait_cqe(&u->ring, &cqe);
         if (r == -EINTR)
             continue;
-        /* Two cases get here: misuse (another thread closes: EEXIST), and an io_uring_enter that is
-         * denied only now. */
+        /* Two cases lead here: misuse (another thread closes: EEXIST), and an io_uring_enter that
+         * is denied only now. */
         if (r < 0)
             break;
         io_uring_cqe_seen(&u->ring, cqe);

@@ -88,7 +88,7 @@ static int check_shape(const struct pstk_field *field, uint32_t i, struct pstk_e
 static int check_words(const struct pstk_field *field, uint32_t i, uint32_t traits,
                        struct pstk_error *err)
 {
-    if (traits & PSTK__TRAIT_FORM
+    if (traits & PSTK__TRAIT_BOX_FORMAT
             ? field->box_format < PSTK_BOX_FORMAT_XYXY || field->box_format > PSTK_BOX_FORMAT_CXCYWH
             : field->box_format != PSTK_BOX_FORMAT_NONE)
         return FAIL(field, i,

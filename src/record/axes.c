@@ -15,8 +15,8 @@ int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i)
     return field->splits[0] || field->kind == PSTK_FIELD_RLE || (is_list && field->rows[0]);
 }
 
-/* Return the rows of an array whose first dimension alone is variable, or the items of a list. The
- * product of the other dimensions may overflow 64 bits; then pstk__value_check accepts only an
+/* Return the rows of an array whose only variable dimension is the first, or the items of a list.
+ * The product of the other dimensions may overflow 64 bits; then pstk__value_check accepts only an
  * empty value. */
 static uint64_t n_rows(const struct pstk_field *field, const struct pstk_value *value)
 {

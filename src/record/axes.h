@@ -10,9 +10,8 @@
 /* Return 1 if the check reads the bytes of field i, not only their number. */
 int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i);
 /* Check the values of a record against each other. values: one for each field, in plain bytes that
- * pstk__value_check accepts; data may be NULL where pstk__axes_reads is 0. views: width and height
- * of images. Returns NULL, or a phrase in `text` that says what is wrong, with the field's number
- * in *field. */
+ * pstk__value_check accepts; data may be NULL if pstk__axes_reads is 0. views: width and height of
+ * images. Returns NULL, or a phrase in `text` with the reason, and the field's number in *field. */
 const char *pstk__axes_check(const struct pstk__schema *schema, const struct pstk_value *values,
                              const struct pstk__field_view *views, uint32_t *field, char text[320]);
 

@@ -220,7 +220,7 @@ const char *pstk__example_other(const void *data, uint64_t size)
         struct pstk__example example = {bytes, {bytes.end, bytes.end}};
         if (tag == TAG_FIRST)
             has_features |= pstk__example_next(&example, &entry) > 0;
-        else if (tag == TAG_SECOND) /* its entries are coded as a feature's are */
+        else if (tag == TAG_SECOND) /* its entries have the coding of a feature's */
             has_lists |= pstk__example_next(&example, &entry) > 0;
     }
     return has_lists ? "a tf.train.SequenceExample"
@@ -511,7 +511,7 @@ static const char *type_name(uint32_t type)
                                          : "a bytes_list";
 }
 
-/* Open the list of a value that is read as `what`. Returns NULL, or what is wrong. */
+/* Open the list of a value that is read as `what`. Returns NULL, or the reason of a failure. */
 static const char *open_list(struct pstk__feature_list *list, uint32_t what, const void *data,
                              uint64_t size, char text[160])
 {
@@ -546,7 +546,7 @@ static int64_t absent_size(uint32_t what, const struct pstk_field *field, char t
     return -1;
 }
 
-/* Return the plain size of a list's values, in bytes; -1 with what is wrong in `text`. */
+/* Return the plain size of a list's values, in bytes; -1 with the reason in `text`. */
 static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
                              const struct pstk__feature_list *list, char text[160])
 {

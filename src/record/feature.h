@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feature: reads a tf.train.Example as protobuf codes it: the features of its map, and the values
+ * feature: reads a tf.train.Example in protobuf's coding: the features of its map, and the values
  * of a feature. Pure; reads in place.
  *
  * Fields may be in any order. Unknown fields, also groups, are skipped, except in a list. Several
@@ -62,7 +62,7 @@ struct pstk__feature_list {
 /* Tags of fields 1 and 2 in the coding "size and bytes". */
 #define PSTK__WIRE_FIRST 0x0a
 #define PSTK__WIRE_SECOND 0x12
-/* 1 if the tag begins a group. */
+/* Return 1 if the tag begins a group. */
 #define PSTK__WIRE_IS_GROUP(tag) (((tag)&7) == 3)
 
 /* Read the tag and size of a submessage, and step to its first byte; the submessage may end after
@@ -100,7 +100,7 @@ int pstk__feature_fits(const struct pstk_field *field, uint64_t n, char text[160
 int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
                                  uint64_t size);
 /* Write the values in the plain coding, plain_size bytes as pstk__feature_plain_size returned.
- * Returns NULL, or a phrase in `text` that says what is wrong. Size 0: the record has no such
+ * Returns NULL, or a phrase in `text` with the reason of a failure. Size 0: the record has no such
  * feature. */
 const char *pstk__feature_translate(uint32_t what, const struct pstk_field *field, const void *data,
                                     uint64_t size, void *plain, uint64_t plain_size,

@@ -16,7 +16,7 @@ static const struct {
     [PSTK_FIELD_NDARRAY] = {"ndarray", PSTK__TRAIT_ARRAY},
     [PSTK_FIELD_MASK] = {"mask", PSTK__TRAIT_IMAGES | PSTK__TRAIT_OF},
     [PSTK_FIELD_BOXES] = {"boxes", PSTK__TRAIT_ARRAY | PSTK__TRAIT_OF | PSTK__TRAIT_COORDINATES |
-                                       PSTK__TRAIT_FORM},
+                                       PSTK__TRAIT_BOX_FORMAT},
     [PSTK_FIELD_KEYPOINTS] = {"keypoints",
                               PSTK__TRAIT_ARRAY | PSTK__TRAIT_OF | PSTK__TRAIT_COORDINATES},
     [PSTK_FIELD_POLYGONS] = {"polygons",

@@ -12,7 +12,7 @@ enum pstk__trait {
     PSTK__TRAIT_IMAGES = 4,       /* the manifest holds the largest width and height */
     PSTK__TRAIT_OF = 8,           /* values belong to an image field */
     PSTK__TRAIT_COORDINATES = 16, /* values are coordinates */
-    PSTK__TRAIT_FORM = 32,        /* values are boxes */
+    PSTK__TRAIT_BOX_FORMAT = 32,  /* values are boxes */
 };
 
 /* Return the traits of a kind, bits of enum pstk__trait; 0 if it has none or is unknown. */

@@ -21,7 +21,7 @@ struct pstk__list {
 };
 
 /* Begin to read a list of a kind that has PSTK__TRAIT_LIST. Returns NULL, or a phrase in `text`
- * that says what is wrong; then the list has no item. */
+ * with the reason of a failure; then the list has no item. */
 const char *pstk__list_begin(struct pstk__list *list, uint32_t kind, const void *data,
                              uint64_t size, char text[160]);
 /* Read the next item, which must exist, into *item: data, plain_size and, for an image, the facts

@@ -164,7 +164,7 @@ static int samples_ok(const struct pstk__field_view *v)
     }
 }
 
-/* Check the facts that an entry holds about an image. Returns what is wrong, or NULL. */
+/* Check the facts that an entry holds about an image. Returns the fault, or NULL. */
 static const char *image_wrong(const struct pstk__field_view *v)
 {
     if (v->encoding < PSTK_ENCODING_JPEG || v->encoding > PSTK_ENCODING_PIXELS)
@@ -217,7 +217,7 @@ static int has_image_facts(const struct pstk__field_view *v, uint32_t kind)
 }
 
 /* Check an entry by itself: a known encoding, and sizes that fit the codec, the encoding and the
- * schema. Returns what is wrong, or NULL. */
+ * schema. Returns the fault, or NULL. */
 static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
                                const struct pstk__field_view *v)
 {
@@ -395,7 +395,7 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     out->shard = location->shard;
     out->file = location->file;
     out->field_files = NULL;
-    out->accepts_damaged = 0; /* marked images are decoded so anyway */
+    out->accepts_damaged = 0; /* marked images are decoded in that way in any case */
     uint64_t end;
     r = view_fields(out, limits, location, head, &end, err);
     if (r < 0)

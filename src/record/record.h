@@ -13,12 +13,12 @@
 
 /* Flags of an entry. */
 enum pstk__field_flag {
-    /* The plain bytes are not the packed file, but a standard JPEG file with the same coefficients
-     * and markers. */
+    /* The plain bytes differ from the packed file: they are a standard JPEG file with the same
+     * coefficients and markers. */
     PSTK__FIELD_EQUIVALENT = 1,
     PSTK__FIELD_PALETTE = 2, /* the samples are indexes of a palette */
-    /* The JPEG is damaged in a way that Pillow guesses at: the decoder of damaged files decodes it.
-     */
+    /* The JPEG is damaged, and Pillow guesses the missing part: the decoder of damaged files
+     * decodes it. */
     PSTK__FIELD_DAMAGED = 4,
     PSTK__FIELD_ABSENT =
         1u << 15, /* other formats only, never stored: the record has no such field */
@@ -102,8 +102,8 @@ void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t
                          const char **name, uint64_t *offset);
 /* Return the facts that an entry holds about an image; the orientation is 1. */
 struct pstk__image_info pstk__field_image(const struct pstk__field_view *v);
-/* Compare an image's own header with its entry. Returns NULL, or a phrase in `text` that says how
- * they differ. */
+/* Compare an image's own header with its entry. Returns NULL, or a phrase in `text` with their
+ * difference. */
 const char *pstk__field_image_differs(const struct pstk__field_view *v,
                                       const struct pstk__image_info *info, char text[160]);
 /* Return 1 if the `gap` bytes before `end` are zero. gap is at most 16; 16 bytes before `end` can
@@ -122,7 +122,7 @@ static inline int pstk__field_gap_is_zero(const struct pstk__field_view *v)
 }
 
 /* Check the view of an image in a list: encoding, samples, flags (only a palette) and sizes.
- * Returns what is wrong, in static storage, or NULL. */
+ * Returns the fault, in static storage, or NULL. */
 const char *pstk__record_item_wrong(const struct pstk__field_view *v);
 /* Check the stored bytes of field i as its checksum kind requires, and the gap after them. */
 int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err);
@@ -131,8 +131,8 @@ int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, i
                       struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* Return the bytes of a record with fields stored as in `views`: fields with an entry begin one
- * after another at multiples of PSTK__RECORD_ALIGN. */
+/* Return the bytes of a record with fields in the stored form of `views`: fields with an entry
+ * begin one after another at multiples of PSTK__RECORD_ALIGN. */
 uint64_t pstk__record_size(const struct pstk__schema *schema, const struct pstk__field_view *views);
 /* Return the CRC of a record's content: the bytes of fixed fields, and the plain CRCs of the
  * others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * translate: converts values as other formats code them to the plain bytes of their field's kind.
+ * translate: converts values in other formats' codings to the plain bytes of their field's kind.
  * Pure. penstock's own format never stores these codecs: the parser of another format sets them in
  * the views of values that it does not find in the plain coding.
  */
@@ -38,7 +38,7 @@ uint64_t pstk__translated_dim(const uint8_t *head, uint32_t i);
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size);
 /* Translate a value to plain_size bytes, as pstk__translated_size returned. Returns NULL, or a
- * phrase in `text` that says what is wrong. */
+ * phrase in `text` with the reason of a failure. */
 const char *pstk__translate(uint32_t codec, const struct pstk_field *field, const void *data,
                             uint64_t size, void *plain, uint64_t plain_size, char text[160]);
 

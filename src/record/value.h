@@ -7,7 +7,8 @@
 #include <penstock/format.h>
 
 /* Check the size of scalars, the shape of arrays, the UTF-8 of texts and the items of lists; any
- * bytes and images are accepted. Returns NULL, or a phrase in `text` that says what is wrong. */
+ * bytes and images are accepted. Returns NULL, or a phrase in `text` with the reason of a failure.
+ */
 const char *pstk__value_check(const struct pstk_field *field, const void *data, uint64_t size,
                               char text[160]);
 /* Return the number of variable dimensions of an array field. */

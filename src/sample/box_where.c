@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An operator comes before those that it begins with. */
+/* An operator comes before those that are a prefix of it. */
 static const struct {
     const char *text;
     enum pstk__comparison comparison;

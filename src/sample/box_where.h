@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_where: the condition of a boxes output, "iscrowd == 0", which decides what boxes of a record
- * it hands out at all. Pure.
+ * box_where: the condition of a boxes output, "iscrowd == 0", which selects the boxes of a record.
+ * Pure.
  */
 #ifndef PSTK_BOX_WHERE_H
 #define PSTK_BOX_WHERE_H

@@ -9,7 +9,7 @@
 #include "sample/image_ops.h"
 
 /* Read n boxes of the field into boxes->boxes, in pixels of an image of this size; none is
- * excluded. Returns NULL, or in `text` the reason why a box is wrong. */
+ * excluded. Returns NULL, or in `text` the fault of a box. */
 const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
                              const void *data, const struct pstk__image_info *image,
                              char text[200]);
@@ -24,7 +24,7 @@ uint32_t pstk__boxes_keep(const struct pstk__boxes *boxes, void *out);
 /* Move boxes to the position of this part of their image in a mosaic, and drop those that the part
  * does not show. */
 void pstk__boxes_place(struct pstk__boxes *boxes, const struct pstk_mosaic_part *part);
-/* Drop the boxes that the settings of the output drop. */
+/* Drop boxes by the settings of the output. */
 void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o);
 /* Write the boxes that are not dropped. Returns their number. */
 uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__output *o,

@@ -20,7 +20,7 @@
 #define MAX_PICTURE (1ull << 34) /* bytes of an image between two operations */
 #define MAX_BUDGET                                                                                 \
     (1ull << 46)   /* bytes of one output of a batch; below the size of any address space */
-#define N_PASSES 7 /* the most passes of an output, in addition to those of its ops */
+#define N_PASSES 7 /* max passes of an output, in addition to those of its ops */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
@@ -308,7 +308,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     if (wanted > MAX_BUDGET)
         return FAIL(i, PSTK_EFBIG, ".bytes_per_batch: value is %llu; must be at most %llu",
                     (unsigned long long)wanted, MAX_BUDGET);
-    if (most > MAX_BUDGET / p->batch_size) /* slots have memory for it, whatever the budget is */
+    if (most > MAX_BUDGET / p->batch_size) /* slots have memory for it, whatever the budget */
         return FAIL(i, PSTK_EFBIG,
                     ": a batch of %u rows of up to %llu bytes is too large; lower %s",
                     p->batch_size, (unsigned long long)most, p->rows_setting);
@@ -375,7 +375,8 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
     return 0;
 }
 
-/* Return the channels that the field is decoded to: the most that any of its outputs needs. */
+/* Return the channels that the field is decoded to: the largest number that any of its outputs
+ * needs. */
 static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
 {
     uint32_t most = 1;
@@ -522,8 +523,8 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     return 0;
 }
 
-/* A device makes the fractions: then only a quarter or a half of the bytes is copied to it. It
- * neither erases nor mixes. */
+/* A device makes the floats: then only a quarter or a half of the bytes is copied to it. It neither
+ * erases nor mixes. */
 static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];

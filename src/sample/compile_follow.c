@@ -92,7 +92,9 @@ int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return 0;
 }
 
-/* ---- masks ----------------------------------------------------------------------------------- */
+/* Make the passes of the image that move pixels: one PICTURE pass for all of them, which have equal
+ * scratch. A mask's passes need no more memory, because it has fewer channels. n_planes: bytes of a
+ * sample, which are moved one after the other. */
 
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
@@ -276,7 +278,8 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* Return the name of the boxes field that output i belongs to, as far as the schema says. */
+/* Return the name of the boxes field that output i belongs to by the schema; without such a field
+ * another one's, or "boxes". */
 static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
 {
     const struct pstk__schema *schema = &p->source->schema;
@@ -339,7 +342,7 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return pstk__check_ragged(p, i, err);
 }
 
-/* Return 1 if an op of the list looks at boxes; children cannot. */
+/* Return 1 if an op of the list depends on boxes; children cannot. */
 static uint32_t looks_at_boxes(const struct pstk__image_part *image)
 {
     uint32_t effects = 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_POINTS (1u << 24)                       /* the most points of a row */
+#define MAX_POINTS (1u << 24)                       /* max points of a row */
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* bytes as the arena rounds them */
 
 #define FAIL(i, code, fmt, ...)                                                                    \

@@ -25,11 +25,12 @@ enum type { U32, U64, I64, F64, POINTER, TEXT };
 struct setting {
     const char *name; /* name in messages; NULL: `refusal` is the whole message */
     uint16_t offset;
-    uint8_t type;        /* enum type */
-    uint32_t users;      /* bits of kinds, and PROCESSES; for others it must be 0 or NULL */
-    const char *refusal; /* message of outputs that are not users */
+    uint8_t type;   /* enum type */
+    uint32_t users; /* bits of kinds, and PROCESSES; for other outputs the member must be 0 or NULL
+                     */
+    const char *refusal; /* message for outputs that are not users */
     uint64_t most;       /* largest value of users; 0: the check of the kind has the limit */
-    const char *range;   /* message of users that exceed it */
+    const char *range;   /* message for users that exceed it */
 };
 
 /* Refusals that name several members. */

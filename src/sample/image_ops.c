@@ -12,7 +12,7 @@ static int erases(const struct pstk_op *op)
     return (pstk__op_entry(op->kind)->effects & PSTK__ERASES) != 0;
 }
 
-/* Take boxes of the image as coded and turn them upright: mirror their positions, then swap. */
+/* Turn boxes of the coded image upright: mirror their positions, then swap. */
 static void begin_boxes(const struct pstk__image_ops *image_ops, struct pstk__boxes *boxes)
 {
     const struct pstk__turn turn = image_ops->turn;

@@ -25,18 +25,18 @@ struct pstk__image_ops {
 };
 
 /* Draw the ops for an output and an image. image_ops->ops is set; the other members are results.
- * key: its group and op do not matter. boxes: those that the ops look at, or NULL; they are moved.
- * Returns 0, or EINVAL, EFBIG: an op cannot be drawn for this image, and err says which. */
+ * key: its group and op are not used. boxes: those that the ops depend on, or NULL; they are moved.
+ * Returns 0, or EINVAL, EFBIG: an op cannot be drawn for this image, and err names it. */
 int pstk__image_ops_init(struct pstk__image_ops *image_ops, const struct pstk__output *o,
                          const struct pstk__image_info *info, const struct pstk__random_key *key,
                          struct pstk__boxes *boxes, struct pstk_error *err);
-/* Move other boxes of the image as coded; their `whole` is set. */
+/* Move other boxes, given in the image as coded; their `whole` is set. */
 void pstk__image_ops_move_boxes(const struct pstk__image_ops *image_ops, struct pstk__boxes *boxes);
-/* Move points of the image as coded; they are set. */
+/* Move points, given in the image as coded; they are set. */
 void pstk__image_ops_move_points(const struct pstk__image_ops *image_ops,
                                  struct pstk__moved_points *points);
-/* Return 1 if the ops mirror the image on the whole: two flips do not. The EXIF orientation does
- * not count. Sets the view after all ops that change a picture. */
+/* Return 1 if the ops mirror the image in total: two flips cancel. The EXIF orientation does not
+ * count. Sets the view after all ops that change a picture. */
 int pstk__image_ops_mirrors(const struct pstk__image_ops *image_ops, struct pstk__view *view);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "sample/multi_size.h"
 
-#define ALIGN 256u /* DLPack's; at least a cache line, the widest vector, a kernel's load */
+#define ALIGN                                                                                      \
+    256u /* DLPack's alignment; at least a cache line, the widest vector, a kernel's load */
 
 /* Return a + b, at most UINT64_MAX. */
 static uint64_t sum(uint64_t a, uint64_t b)
@@ -22,7 +23,7 @@ static uint64_t aligned(uint64_t size)
     return size > UINT64_MAX - ALIGN ? UINT64_MAX : (size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Return the most reports of a batch, whose rows can all be bad. In small batches each row has a
+/* Return the max reports of a batch, whose rows can all be bad. In small batches each row has a
  * report. In others the first bad rows have one, and one more counts the rest. */
 static uint32_t max_reports(uint32_t batch_size)
 {

@@ -27,7 +27,8 @@ struct pstk__mask_source {
 };
 
 /* Write the row of an output. EBADMSG: the file is damaged, or has 16-bit samples that the output's
- * dtype does not hold: err says which. ENOMEM, EFBIG, EINVAL: as for image rows, without err. */
+ * dtype does not hold: err has the reason. ENOMEM, EFBIG, EINVAL: as for image rows, without err.
+ */
 int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan *plan,
                           struct pstk__arena *arena, const struct pstk__output *o,
                           const struct pstk__mask_source *source, void *out,

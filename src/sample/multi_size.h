@@ -17,7 +17,8 @@ static inline const struct pstk__plan *pstk__plan_of_size(const struct pstk__pla
     return size_index == 0 ? p : p->others[size_index - 1];
 }
 
-/* Return the size index of a batch, the same on every rank. index: of the batch in its epoch. */
+/* Return the size index of a batch, the same on every rank. index: number of the batch in its
+ * epoch. */
 uint32_t pstk__multi_size_at(const struct pstk__plan *p, uint64_t epoch, uint64_t index);
 /* Return the bytes of the largest row of output i: as workers write it; as it is handed out. */
 uint64_t pstk__multi_size_row_size(const struct pstk__plan *p, uint32_t i);

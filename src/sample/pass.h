@@ -21,8 +21,8 @@ enum pstk__pass_kind {
     PSTK__PASS_FINISH,    /* mirror, make elements of the output's dtype and layout, erase boxes */
     PSTK__PASS_CAST,      /* cast elements to another dtype */
     PSTK__PASS_COPY,      /* copy bytes unchanged */
-    PSTK__PASS_CALLBACK,  /* have the program's function make the row */
-    PSTK__PASS_LABEL,     /* check a label of a mix, write its row unless the last worker does */
+    PSTK__PASS_CALLBACK,  /* call the program's function to make the row */
+    PSTK__PASS_LABEL, /* check a label of a mix, and write its row unless the last worker does */
 };
 
 /* The layout of the rows between two passes. */
@@ -30,8 +30,8 @@ struct pstk__row_layout {
     uint32_t dtype;    /* enum pstk_dtype; 0: bytes of the field */
     uint32_t layout;   /* enum pstk_layout, of images */
     uint32_t channels; /* images only */
-    uint64_t row_size; /* bytes of one row of a batch; ragged: the most; 0: it differs from sample
-                          to sample */
+    uint64_t row_size; /* bytes of one row of a batch; ragged: the maximum; 0: it differs from
+                          sample to sample */
 };
 
 struct pstk__pass {

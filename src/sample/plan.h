@@ -47,11 +47,11 @@ struct pstk__plan {
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes of a worker, for every size */
-    uint32_t head_only;    /* 1: no output needs more than the record head */
+    uint32_t head_only;    /* 1: every output needs only the record head */
     uint32_t n_joined;     /* data sets of a mixture; 0 without a mixture */
     uint32_t on_device;    /* 1: batches go to a device */
     uint64_t seed;
-    uint32_t size_index; /* list of ops that outputs with several have in this plan: see
+    uint32_t size_index; /* index of the list of ops, in this plan, of outputs with several: see
                             multi_size.h */
     uint32_t n_sizes;    /* lists of these outputs; 0: no output has several */
     uint32_t every;      /* consecutive batches of the same size */
@@ -84,7 +84,7 @@ void pstk__plan_close(struct pstk__plan *p);
 /* Start the processes that make rows, once for outputs that share them: as many as they ask for, or
  * n_auto. Their settings are those of open, and not used after this. */
 int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *err);
-/* Return the most bytes that processes share with this one. */
+/* Return the largest number of bytes that processes share with this one. */
 uint64_t pstk__plan_shared_memory(const struct pstk__plan *p);
 /* End all waits for processes; their outputs fail from now on. */
 void pstk__plan_stop(struct pstk__plan *p);
@@ -111,7 +111,7 @@ int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err);
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Check the member `batched` of a callback whose other settings are checked, and set its input. */
 int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
-/* Find the boxes that the ops of an image look at, if any do. EINVAL: there are none. */
+/* Find the boxes that the ops of an image depend on, if any do. EINVAL: there are none. */
 int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Make the passes of output i, once all outputs are checked. Closing the plan frees them, also
  * after a failure. */

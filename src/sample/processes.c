@@ -103,7 +103,7 @@ void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_a
     }
 }
 
-/* Return the most bytes that an output gives to a process at a time. */
+/* Return the largest number of bytes that an output gives to a process at a time. */
 static uint64_t data_size(const struct pstk__plan *p, const struct pstk__output *o)
 {
     if (o->settings.callback.batched)

@@ -75,8 +75,8 @@ static int local_list(const struct pstk__store *store, const char *path, pstk__s
     return rc;
 }
 
-/* 1: the entry is a folder. Where the directory gives no type, checks at most *n_left entries with
- * stat. */
+/* 1: the entry is a folder. If the directory gives no type, this checks at most *n_left entries
+ * with stat. */
 static int is_folder(int directory, const struct dirent *entry, uint32_t *n_left)
 {
     struct stat st;

@@ -54,7 +54,7 @@ int pstk__sidecar_open(struct pstk__sidecar *file, const char *what, int dir, co
 {
     *file = (struct pstk__sidecar){.what = what, .fd = -1, .dir = dir};
     const int n = snprintf(file->path, sizeof file->path, "%s", path);
-    /* The random name keeps several writers apart where files cannot be locked. */
+    /* The random name keeps writers apart if files cannot be locked. */
     const int m = snprintf(file->temporary, sizeof file->temporary,
                            "%s" PSTK__SIDECAR_TEMPORARY "XXXXXX", pstk__sidecar_name(path));
     const int is_long =
@@ -116,7 +116,7 @@ int pstk__sidecar_is_left(const struct stat *st, int64_t seconds)
     return st->st_mtim.tv_sec + seconds < time(NULL);
 }
 
-/* 1: the name is that of a temporary file whose final name ends in `ending`. */
+/* 1: the name belongs to a temporary file whose final name ends in `ending`. */
 static int is_temporary(const char *name, const char *ending)
 {
     const char *at = strstr(name, PSTK__SIDECAR_TEMPORARY);

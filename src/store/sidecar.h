@@ -73,9 +73,10 @@ int pstk__sidecar_publish(struct pstk__sidecar *file, struct pstk_error *err);
 void pstk__sidecar_close(struct pstk__sidecar *file);
 int pstk__sidecar_fail_memory(const char *what, const char *path, struct pstk_error *err);
 
-/* Seconds without a write after which a temporary file's writer counts as dead. The holder of an
- * index lock waits only for nodes that do not see its lock: some network file systems keep locks on
- * their node. Points have no lock of their own, because the builds of several indexes make them. */
+/* Seconds without a write after which a temporary file's writer counts as dead. Some network file
+ * systems keep locks on one node, so the holder of an index lock waits (LOCKED) for writers of
+ * other nodes, which do not see its lock. Points have no lock of their own, because the builds of
+ * several indexes make them. */
 #define PSTK__SIDECAR_LOCKED_SECONDS 600
 #define PSTK__SIDECAR_DEAD_SECONDS 3600
 

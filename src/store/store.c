@@ -132,7 +132,7 @@ static int load(const struct pstk__file *file, const char *path, uint64_t max_si
         free(buffer);
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", path);
     }
-    /* A file that shrank meanwhile gives fewer bytes, and its checksum shows it. */
+    /* A file that shrank meanwhile gives fewer bytes, and its checksum is then wrong. */
     *bytes = buffer;
     *size = (uint64_t)n;
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store: the table of places where the files of a data set may lie, and reading from any of them.
+ * store: the table of storage back ends of a data set's files, and reading from any of them.
  * Formats and the caches of open files read only through it; io_uring reads through the descriptor
  * of a file that has one. Any thread may call all functions. Concurrent calls on one file may only
  * read and stat it.
@@ -53,8 +53,8 @@ struct pstk__store {
     /* Write into text[size] the reason why a read of the file failed with -EBADMSG, or "". NULL:
      * the store never knows one. */
     void (*explain)(const struct pstk__file *f, char *text, size_t size);
-    /* Write into text[size] why the last open failed, or "" where the errno says it. NULL: the
-     * store never knows more. */
+    /* Write into text[size] why the last open failed, or "" if the errno suffices. NULL: the errno
+     * always suffices. */
     void (*explain_open)(const struct pstk__store *s, char *text, size_t size);
     /* Describe an entry without opening it; follows links. 0 or a negative errno. NULL: the store
      * has no directories. */
@@ -63,16 +63,16 @@ struct pstk__store {
      * or a negative errno. NULL: the store has no directories. */
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                 void *user);
-    /* As list, but only for folders, without a stat of each entry. Where the directory does not
-     * give the type of an entry, as for a link, only the first 256 are checked. NULL: not
-     * implemented. */
+    /* As list, but only for folders, without a stat of each entry. If the directory does not give
+     * the type of an entry, as for a link, only the first 256 are checked. NULL: not implemented.
+     */
     int (*list_folders)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                         void *user);
     /* Cancel: opens and reads that wait for another program, or make the data that they read, soon
      * fail with -ECANCELED. Call close all the same. NULL: no call waits. */
     void (*stop)(const struct pstk__store *s);
-    /* Read the file at `path` in full where reads are answered from a copy, which hides damage of
-     * the file. 0: the file is intact, or there is no copy; EBADMSG: it is damaged; ECANCELED:
+    /* Read the file at `path` in full if reads are answered from a copy, which hides damage of the
+     * file. 0: the file is intact, or there is no copy; EBADMSG: it is damaged; ECANCELED:
      * `progress`, which is called now and then, returned non-zero. NULL: the store has no copies.
      */
     int (*check)(const struct pstk__store *s, const char *path,

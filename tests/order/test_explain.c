@@ -47,7 +47,7 @@ static struct counted count(const struct pstk__interleave *interleave, uint64_t 
     pstk__windowed_init(&windowed, interleave, 3, 1);
     for (uint64_t k = 0; k < interleave->n; k++) {
         struct pstk__interleave_location location;
-        pstk__windowed_place(&windowed, k, &location);
+        pstk__windowed_locate(&windowed, k, &location);
         reads[k % world * n_blocks + location.line] = 1;
         if (k % world == 0)
             ways[location.way] = 1;

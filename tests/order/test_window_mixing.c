@@ -125,7 +125,7 @@ static uint64_t mixed_first(uint32_t way, uint64_t window)
     uint64_t first, n;
     pstk__windowed_span(&windowed, way, window, &first, &n);
     const struct pstk__interleave_blocks blocks = pstk__windowed_blocks(&windowed, way, window);
-    pstk__windowed_place(&windowed, first * windowed.interleave.ways + way, &location);
+    pstk__windowed_locate(&windowed, first * windowed.interleave.ways + way, &location);
     return location.line - blocks.first;
 }
 

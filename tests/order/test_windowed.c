@@ -19,7 +19,7 @@ static int is_right(uint8_t *seen)
     memset(seen, 0, n);
     for (uint64_t k = 0; k < n; k++) {
         struct pstk__interleave_location location;
-        pstk__windowed_place(&windowed, k, &location);
+        pstk__windowed_locate(&windowed, k, &location);
         if (location.id >= n || seen[location.id]++ ||
             location.id != pstk__windowed_at(&windowed, k))
             return 0;
@@ -204,7 +204,7 @@ static uint64_t n_reads(uint32_t world, uint64_t *most)
         memset(held, 0, sizeof held);
         for (uint64_t k = rank; k < windowed.interleave.n; k += world) {
             struct pstk__interleave_location location;
-            pstk__windowed_place(&windowed, k, &location);
+            pstk__windowed_locate(&windowed, k, &location);
             const struct pstk__interleave_blocks blocks =
                 pstk__windowed_blocks(&windowed, location.way, location.window);
             const uint64_t from =

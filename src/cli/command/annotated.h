@@ -87,7 +87,7 @@ void annotated_compare(struct annotated *annotated, uint64_t number, const void 
                        uint64_t size);
 /* Describe the values of the last image that are pixels, for the writer. Returns their number. */
 uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels *pixels);
-/* Return the note of the manifest: `note`, from the profile, and what annotations add. */
+/* Return the note of the manifest: `note`, from the profile, and the part that annotations add. */
 const char *annotated_note(struct annotated *annotated, const char *note);
 /* Print facts about the annotations. */
 void annotated_print(struct annotated *annotated);

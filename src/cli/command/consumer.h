@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consumer: takes a trainer's place: the stream on which it uses batches, and the bytes of tensors
- * that it can read. */
+/* consumer: acts as a trainer: the stream on which it uses batches, and the bytes of tensors that
+ * it can read. */
 #ifndef PSTK_CLI_CONSUMER_H
 #define PSTK_CLI_CONSUMER_H
 

@@ -189,7 +189,7 @@ static const char *which_text(const struct which *which, char text[WHICH_TEXT])
     return text;
 }
 
-/* Refuse a part of a pack that stands where another one was asked for. */
+/* Refuse a part of a pack that lies where another one was requested. */
 static int refuse_other(const char *out, const struct which *is, const struct which *asked)
 {
     char a[WHICH_TEXT], b[WHICH_TEXT];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inputs: the files that a part was made of, their state, and the options: two hashes at the end of
- * the part's note (FORMAT.md). From them a task that runs twice knows that its part is done.
+ * inputs: the files that a part was made from, their state, and the options: two hashes at the end
+ * of the part's note (FORMAT.md). By them a task that runs twice detects that its part is done.
  */
 #ifndef PSTK_CLI_INPUTS_H
 #define PSTK_CLI_INPUTS_H

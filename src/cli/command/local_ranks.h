@@ -12,7 +12,7 @@
 #define LOCAL_RANKS_MAX 256
 
 struct local_ranks {
-    uint32_t n;        /* value of --ranks; 0: not asked for */
+    uint32_t n;        /* value of --ranks; 0: not given */
     uint32_t n_opened; /* ranks whose loader was opened; 0: no data set, and the members below are 0
                         */
     struct checkup found;                         /* findings to print */

@@ -199,8 +199,8 @@ static void draw_polygons(const struct area *picture, const struct values *corne
     }
 }
 
-/* Draw points: visible ones in one colour, hidden ones in another. Points without a place are not
- * drawn. */
+/* Draw points: visible ones in one colour, hidden ones in another. Points without a position are
+ * not drawn. */
 static void draw_keypoints(const struct area *picture, const struct values *points)
 {
     for (int64_t i = 0; i < points->n * points->each; i += 3) {

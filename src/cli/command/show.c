@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show: draws what a trainer will see, through the loader itself, as a picture. */
+/* show: draws the pictures that a trainer will see, through the loader itself. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

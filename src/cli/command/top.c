@@ -28,7 +28,7 @@
 
 #define MAX_LOADERS 1024
 #define ASK_NS 1000000000   /* maximum wait for a loader's answer */
-#define FIRST_SECONDS 1.0   /* time between the first two looks */
+#define FIRST_SECONDS 1.0   /* time between the first two checks */
 #define LEFTOVER_SECONDS 60 /* an empty file of this age was never finished */
 
 enum { OPT_ONCE = 256, OPT_INTERVAL, OPT_FOLDER, OPT_JSON };
@@ -48,17 +48,18 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object for each update, on one line"),
     OPTION_END};
 
-/* The state of a loader at a look. */
+/* The state of a loader when it was last checked. */
 struct seen {
     char name[NAME_MAX + 1]; /* name of the file */
     struct pstk_status status;
     struct pstk_stats stats;
     struct pstk_metrics metrics;
-    double at;    /* time of the look, by unit_now */
+    double at;    /* time of the check, by unit_now */
     uint64_t rss; /* bytes; PSTK_NONE: unknown */
-    double cores; /* CPU time over time, since the previous look; negative: unknown, as before the
+    double cores; /* CPU time over time, since the previous check; negative: unknown, as before the
                      loop asks for its first batch */
-    uint32_t bottleneck; /* since the previous look, or, if that shows none, since open */
+    uint32_t bottleneck; /* bottleneck since the previous check, or, if that shows none, since open
+                          */
     int since_open;      /* 1: since open */
 };
 
@@ -95,7 +96,7 @@ static void subtract(struct pstk_stage_stats *from, const struct pstk_stage_stat
     from->core_wait_ns -= what->core_wait_ns;
 }
 
-/* Find the bottleneck and the cores in use, from the previous look to this one. */
+/* Find the bottleneck and the cores in use, from the previous check to this one. */
 static void compare(struct seen *seen, const struct seen *before)
 {
     struct pstk_stats since = seen->stats;
@@ -184,7 +185,7 @@ static int by_process(const void *a, const void *b)
     return strcmp(first->name, second->name);
 }
 
-/* Look at all loaders. Returns 0, or an exit status after a message. */
+/* Check all loaders. Returns 0, or an exit status after a message. */
 static int look(struct top *top)
 {
     struct dirent *entry;
@@ -537,7 +538,7 @@ static void pause_for(double seconds)
     }
 }
 
-/* Look twice, and then print and look again until a signal comes. Rates need two looks. */
+/* Check twice, and then print and check again until a signal comes. Rates need two checks. */
 static int watch(struct top *top)
 {
     int status = look(top);

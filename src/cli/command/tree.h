@@ -30,7 +30,7 @@ struct tree {
 int tree_scan(struct tree *tree, const char *root, const char *out);
 /* Take the files that annotations list. */
 void tree_list(struct tree *tree, const struct pstk_annotations *annotations, uint64_t n_files);
-/* Return 1 when there are files; 0: records take their place. */
+/* Return 1 when there are files; 0: records replace them. */
 int tree_has_files(const struct tree *tree);
 /* Return the path of file i below the root. *number (may be NULL): number of its class, or 0. */
 const char *tree_path(const struct tree *tree, uint64_t i, uint32_t *number);

@@ -20,8 +20,8 @@ enum lack {
     LACK_GPU = 128, /* lanes of a GPU's link, or its copies failed; set by the caller */
 };
 
-/* Return the set of what this machine lacks, except LACK_GPU. When there is a data set, its
- * findings are more exact about files and direct I/O, so both are left out. */
+/* Return the set of this machine's lacks, except LACK_GPU. When there is a data set, its findings
+ * are more exact about files and direct I/O, so both are left out. */
 unsigned verdict_lacks(const struct pstk_machine *machine, const struct checkup *checkup);
 
 struct verdict {

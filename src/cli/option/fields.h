@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fields: the options that say how a data set in another format is read. --root-path: the folder of
- * a table's images. --split-at: the dot that splits names in tar archives. --by-content: images
- * with any name. --field, repeatable: the type of a field, `cls=int32`, `tokens=uint16[2049]`,
- * `boxes=float32[*,4]`, with a default for records without it, `label=int64=0`; or the members of a
- * tar sample of which it is the first, `image=jpg;png`. --damaged, for commands that decode: how
- * damaged images are handled.
+ * fields: the options for reading a data set in another format. --root-path: the folder of a
+ * table's images. --split-at: the dot that splits names in tar archives. --by-content: images with
+ * any name. --field, repeatable: the type of a field, `cls=int32`, `tokens=uint16[2049]`,
+ * `boxes=float32[*,4]`, with a default for records without it, `label=int64=0`; or the suffixes of
+ * tar members, the first of which is the field, `image=jpg;png`. --damaged, for commands that
+ * decode: the treatment of damaged images.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H

@@ -22,7 +22,7 @@ struct option_row {
     const struct choice *values; /* all its values, except `value`; both NULL: the option takes no
                                     value */
     const char *initial;         /* default value, for people; NULL: none */
-    const char *text;            /* what the option does; NULL: the end of the table */
+    const char *text;            /* effect of the option; NULL: the end of the table */
 };
 
 #define OPTION_END                                                                                 \

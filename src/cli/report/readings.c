@@ -279,7 +279,8 @@ static struct json_t *document_of(struct readings *readings)
     return document;
 }
 
-/* Report what was left out. Returns 0, or an exit status when there is nothing to draw. */
+/* Report the lines and ranks that were left out. Returns 0, or an exit status when there is nothing
+ * to draw. */
 static int judge(const struct readings *readings, FILE *file, int r)
 {
     if (r < 0)

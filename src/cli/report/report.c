@@ -114,7 +114,7 @@ static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
     return all > 0 ? (unsigned)((double)part * 100 / all + 0.5) : 0;
 }
 
-/* Say that the reader waits for a core. If there are more workers than by default, name that
+/* Report that the reader waits for a core. If there are more workers than by default, name that
  * number. */
 static void advise_cores(const struct report *report, char *text, size_t size)
 {

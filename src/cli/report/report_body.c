@@ -150,7 +150,7 @@ static void put_title(FILE *file, const struct json_t *document)
     fprintf(file, ", <time>%s</time></p></header>\n", text);
 }
 
-/* Return the share of a stage's time that it spent as `key` says; NAN: unknown. */
+/* Return the share of a stage's time in a state, by `key`; NAN: unknown. */
 static double share_of(const struct json_t *stage, const char *key)
 {
     const double all = json_figure(stage, "busy_ns") + json_figure(stage, "starved_ns") +

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits: a histogram of how long calls of pstk_next took. */
+/* waits: a histogram of the times of pstk_next's calls. */
 #ifndef PSTK_CLI_WAITS_H
 #define PSTK_CLI_WAITS_H
 

@@ -267,7 +267,7 @@ static int finish(struct output_file *file)
     return file->native;
 }
 
-/* Return a phrase about the file at the path after a failure. */
+/* Return a phrase about the state of the path's file after a failure. */
 static const char *outcome(const struct output_file *file)
 {
     return !file->target     ? "it was written only in part"

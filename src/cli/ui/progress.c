@@ -38,7 +38,7 @@ void progress_begin(struct progress *progress, const char *doing, const char *wh
     progress->last = progress->start;
 }
 
-/* Store the progress. Rates cover only the time since this process first looked and knew the whole
+/* Store the progress. Rates cover only the time since this process first checked and knew the whole
  * amount. */
 static void count(struct progress *progress, double now, double part, uint64_t n_items)
 {

@@ -262,7 +262,7 @@ PSTK__BOTH void pstk__store_run(void *out, struct pstk__quad quad, struct pstk__
 }
 
 /* NCHW: store a run of pixels of one image in each of its planes. When mirrored, the run comes from
- * the mirrored place of its row, also a run, and is reversed in registers. */
+ * the mirrored position of its row, also a run, and is reversed in registers. */
 PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *pixels, const void *table,
                                     struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/context: makes a device current while we call it, and words its errors.
+ * cuda/context: makes a device current while the library calls it, and words its errors.
  *
  * The runtime acts on the calling thread's current device, and makes a context there if it has
- * none. A thread without a device would get one on GPU 0: half a gigabyte. Our own thread sets its
- * device. Calls on the program's threads push our context and pop it again (the driver's stack,
- * which the runtime honours). So the program's current device stays the same and no other context
- * is ever made. cudaSetDevice back to the old device would make one there.
+ * none. A thread without a device would get one on GPU 0: half a gigabyte. The library's own thread
+ * sets its device. Calls on the program's threads push the library's context and pop it again (the
+ * driver's stack, which the runtime honours). So the program's current device stays the same and no
+ * other context is ever made. cudaSetDevice back to the old device would make one there.
  */
 #ifndef PSTK_CUDA_CONTEXT_H
 #define PSTK_CUDA_CONTEXT_H
@@ -27,13 +27,15 @@ struct pstk__cuda_context {
 struct pstk__cuda_entry {
     const struct pstk__cuda_context *context;
     enum cudaStreamCaptureMode mode;
-    int was_clean; /* 1: no error was pending in the thread, so leave removes our calls' errors */
+    int was_clean; /* 1: no error was pending in the thread, so leave removes errors of the
+                      library's calls */
 };
 
 /* Check that device `index` exists; touches no device. ENOTSUP: there is no driver, only an old
  * one, or no device; EINVAL: there are fewer devices. */
 int pstk__cuda_find(int32_t index, struct pstk_error *err);
-/* Make the device current for the calling thread for good; it must be one of our threads. */
+/* Make the device current for the calling thread for good; it must be one of the library's threads.
+ */
 int pstk__cuda_context_open(struct pstk__cuda_context *context, int32_t index,
                             struct pstk_error *err);
 /* Get a function of the driver, which the library is not linked with: write its address to the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/gpu: slots in a GPU's memory. Two streams of our own:
+ * cuda/gpu: slots in a GPU's memory. Two streams of the library:
  *
  *   copies    [begun] copies -> [copied]
  *   kernels   kernels of deferred outputs -> [taken] -> [loaded]
@@ -10,10 +10,10 @@
  * `loaded`; a use is an event recorded on a consumer's stream.
  *
  * It is the uploader that waits: for the uses of a slot and for `taken` of the arrival buffer
- * before it queues copies, for `copied` before it queues kernels. Streams of ours wait for nothing.
- * One that did would stop all others where they share a hardware queue
- * (CUDA_DEVICE_MAX_CONNECTIONS=1): a queue is worked off in the order of the calls, so a kernel or
- * copy of the trainer's, called later, would wait with us.
+ * before it queues copies, for `copied` before it queues kernels. The library's streams wait for
+ * nothing. A waiting stream would stop all others if they share a hardware queue
+ * (CUDA_DEVICE_MAX_CONNECTIONS=1): a queue runs in the order of the calls, so a later kernel or
+ * copy of the trainer would wait with it.
  *
  * gpu.c opens and closes, load.c is the uploader's, lease.c the consumer's.
  */
@@ -48,7 +48,7 @@ struct pstk__cuda_slot {
     uint32_t n_uses;
 };
 
-/* A stream that stream_open gave out and nobody has closed. */
+/* A stream that stream_open returned and that is not closed yet. */
 struct pstk__cuda_stream {
     struct pstk__cuda_stream *next;
     cudaStream_t stream;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda/lease: batches on the consumer's streams. Any threads of the program call these functions,
- * several at a time. They hold no lock of ours, enter the context, then take the device's lock,
- * never the other way. The uploader takes no lock: see load.c.
+ * several at a time. They hold no lock of the library, enter the context, then take the device's
+ * lock, never the other way. The uploader takes no lock: see load.c.
  */
 #include "device/cuda/gpu.h"
 
@@ -145,7 +145,7 @@ void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int qui
     struct pstk__cuda_entry e;
     if (!d->timed || check_default(d, stream, NULL) < 0 ||
         stream_enter(&e, d, stream, quick, NULL) < 0)
-        return; /* acquire reports what is wrong with the stream */
+        return; /* acquire reports the fault of the stream */
     pstk__timing_ask(&d->timing, stream, again);
     stream_leave(&e, d);
 }

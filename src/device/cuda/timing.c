@@ -43,7 +43,7 @@ static void count(_Atomic uint64_t *counter, struct pstk__histogram *each, cudaE
         pstk__histogram_add(each, ns);
 }
 
-static struct pstk__timing_stream *place_of(struct pstk__timing *timing, cudaStream_t stream)
+static struct pstk__timing_stream *stream_entry(struct pstk__timing *timing, cudaStream_t stream)
 {
     for (uint32_t i = 0; i < PSTK__TIMING_STREAMS; i++)
         if (timing->streams[i].is_known && timing->streams[i].stream == stream)
@@ -58,7 +58,7 @@ static void read_lease(struct pstk__timing *timing, struct pstk__timing_lease *l
 {
     for (uint32_t i = 0; i < PSTK__TIMING_STREAMS && lease->after_gap; i++)
         timing->streams[i].is_known = 0;
-    struct pstk__timing_stream *stream = place_of(timing, lease->stream);
+    struct pstk__timing_stream *stream = stream_entry(timing, lease->stream);
     const cudaEvent_t arrived = lease->arrived;
     count(&timing->starved_ns, &timing->waits, lease->asked, arrived);
     if (!timing->is_started)

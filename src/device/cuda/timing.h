@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/timing: how long the consumer's streams had batches, and how long they waited for them, by
- * the device's clock. Two events a batch, in the stream that asks for it:
+ * cuda/timing: measures the times for which the consumer's streams had batches, and waited for
+ * them, by the device's clock. Two events a batch, in the stream that asks for it:
  *
  *   ... work ... [asked] wait for the load [arrived] ... work ... [asked] ...
  *                |------- starved -------|--------- used ---------|
  *
- * `asked` is recorded before the host itself waits for the batch: a stream that has run empty by
- * then reaches it at once. Each stream's time is measured by itself. Events lie in a ring; a
- * program that runs further ahead of the device than the ring is long goes unmeasured for a while.
- * The caller has the lock and has entered the device.
+ * `asked` is recorded before the host itself waits for the batch: a stream that is empty by then
+ * reaches it at once. Each stream's time is measured by itself. Events lie in a ring; a program
+ * that runs further ahead of the device than the ring is long is unmeasured for a while. The caller
+ * has the lock and has entered the device.
  */
 #ifndef PSTK_CUDA_TIMING_H
 #define PSTK_CUDA_TIMING_H

@@ -118,8 +118,8 @@ static void read_shape(struct parse *parse, const char *tensor, const json_t *li
 }
 
 /* Set the position in the file, and check that the tensor has the bytes of its shape. */
-static void read_place(struct parse *parse, const char *tensor, const json_t *list,
-                       struct pstk__array *array)
+static void read_offsets(struct parse *parse, const char *tensor, const json_t *list,
+                         struct pstk__array *array)
 {
     char label[LABEL_SIZE];
     if (!json_is_array(list) || json_array_size(list) != 2) {
@@ -160,7 +160,7 @@ static void read_tensor(struct parse *parse, const char *tensor,
     if (parse->code == 0)
         read_shape(parse, tensor, json_object_get(value, "shape"), array);
     if (parse->code == 0)
-        read_place(parse, tensor, json_object_get(value, "data_offsets"), array);
+        read_offsets(parse, tensor, json_object_get(value, "data_offsets"), array);
     json_decref(value);
 }
 
@@ -211,7 +211,7 @@ static void read_pair(struct parse *parse, const struct pstk__json_piece *key,
 
 /* Check that tensors fill the bytes after the head: all lie among them, none overlap, and their
  * sizes add up to the total. */
-static void check_places(struct parse *parse)
+static void check_offsets(struct parse *parse)
 {
     const struct pstk__safetensors *out = parse->out;
     uint64_t sum = 0; /* at most 64 tensors below 2^44 bytes */
@@ -260,6 +260,6 @@ int pstk__safetensors_parse(struct pstk__safetensors *safetensors, const char *h
     if (parse.code == 0 && walk.at != walk.end)
         damaged(&parse, "other bytes follow its object");
     if (parse.code == 0)
-        check_places(&parse);
+        check_offsets(&parse);
     return parse.code;
 }

@@ -51,7 +51,7 @@ struct search {
     struct pstk_image_folder *found;            /* borrowed */
     const struct pstk_image_folder_settings *s; /* borrowed */
     struct pstk_error *err;                     /* borrowed */
-    int has_skip; /* 1: skip_device and skip_inode name a folder that is passed over */
+    int has_skip; /* 1: skip_device and skip_inode name a folder to skip */
     dev_t skip_device;
     ino_t skip_inode;
     uint64_t n_names; /* names for which report() was called */

@@ -29,7 +29,7 @@ int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct 
 int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
                             struct pstk_error *err);
 
-/* Refuse a class folder whose `name` is not UTF-8; named: the same name as messages show it. */
+/* Refuse a class folder whose `name` is not UTF-8; named: the same name in its displayed form. */
 int pstk__folder_check_class(struct pstk__folder_named named, const char *name,
                              struct pstk_error *err);
 /* The contents of a class folder without images. */

@@ -284,13 +284,13 @@ int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk
                                       .cache = foreign ? foreign->cache_path : NULL,
                                       .format = pstk__format_folder.name,
                                       .key = {1, 2},
-                                      .place = {1, 2}};
+                                      .path_digest = {1, 2}};
     const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
     pstk__index_digest(to->location.key, &version, sizeof version);
     pstk__index_digest(to->location.key, name, strlen(name));
     if (foreign && foreign->by_content) /* conditional, so that indexes without it stay in use */
         pstk__index_digest(to->location.key, &foreign->by_content, sizeof foreign->by_content);
-    pstk__index_digest(to->location.place, to->root, strlen(to->root));
+    pstk__index_digest(to->location.path_digest, to->root, strlen(to->root));
     return 0;
 }
 

@@ -15,8 +15,8 @@
 struct pstk__mds_shard {
     uint64_t n_samples; /* below 2^32 */
     uint64_t size;      /* bytes of its uncompressed file, below 2^32 */
-    uint32_t packing; /* compression that its file may have, for pstk__mds_packing; 0: none that is
-                         known */
+    uint32_t packing; /* compression that its file may have, for pstk__mds_packing; 0: no known one
+                       */
     uint32_t hash;   /* name of a hash of its uncompressed file, byte of texts; 0: none is listed */
     uint32_t digits; /* digits of that hash as listed, byte of texts */
     uint32_t is_packed; /* 1: the compressed file is the one that exists */

@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 #define MAX_COUNT                                                                                  \
-    (1ull << 40) /* of sequences and of documents: products with 8 do not overflow                 \
-                  */
+    (1ull << 40) /* limit on sequences and on documents: products with 8 do not overflow */
 
 enum { MAGIC = 0, VERSION = 9, DTYPE = 17, N_SEQUENCES = 18, N_BOUNDARIES = 26 };
 
@@ -16,7 +15,7 @@ enum { MAGIC = 0, VERSION = 9, DTYPE = 17, N_SEQUENCES = 18, N_BOUNDARIES = 26 }
 static const uint8_t dtypes[] = {0,        PSTK_U8,  PSTK_I8,  PSTK_I16, PSTK_I32,
                                  PSTK_I64, PSTK_F64, PSTK_F32, PSTK_U16};
 
-#define WRONG(place, ...) (*at = (place), snprintf(text, 160, __VA_ARGS__), text)
+#define WRONG(where, ...) (*at = (where), snprintf(text, 160, __VA_ARGS__), text)
 
 const char *pstk__megatron_idx_parse(struct pstk__megatron_idx *idx, const uint8_t *bytes,
                                      uint64_t size, uint64_t file_size, uint64_t *at,

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TOKENS 0u /* fields */
+#define TOKENS 0u /* numbers of the fields */
 #define STARTS 1u
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
     return n > 0 && n < PATH_MAX;
 }
 
-/* 1: a .idx begins as those of Megatron-LM, or is damaged, and has its .bin. */
+/* 1: a .idx begins as Megatron-LM's do, or is damaged, and has its .bin. */
 static int is_idx(const struct pstk__store *store, const char *path)
 {
     char bin[PATH_MAX];
@@ -66,8 +66,8 @@ static int is_pair(void *user, const char *name)
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
 }
 
-/* Write the path of the .idx files for `path`: PREFIX.bin, PREFIX, or one of them. 0: none; or a
- * negative errno. */
+/* Write the path of the .idx files for `path`: PREFIX.bin, PREFIX, or one of them. 0: there are
+ * none; <0: a negative errno. */
 static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
 {
     if (pstk__text_ends_with(path, ".bin"))
@@ -157,7 +157,7 @@ static int list_bins(struct pstk__listing *listing, const struct pstk__listing *
     return r;
 }
 
-/* 1: for some file of the listing, a file with this ending of four letters exists. */
+/* 1: a file with this ending of four letters exists for some file of the listing. */
 static int has_one(const struct pstk__listing *bins, const char *ending)
 {
     char path[PATH_MAX];
@@ -173,8 +173,7 @@ static int has_one(const struct pstk__listing *bins, const char *ending)
     return 0;
 }
 
-/* Fail because a .idx is missing, as *err says. The caller may have named .bin files that have
- * none. */
+/* Fail because a .idx is missing, by *err. The caller may have named .bin files without one. */
 static int fail_no_idx(const struct pstk__opening *opening, struct pstk_error *err)
 {
     struct pstk__listing bins;
@@ -190,7 +189,7 @@ static int fail_no_idx(const struct pstk__opening *opening, struct pstk_error *e
     return PSTK_ENOENT;
 }
 
-/* The list of a pstk__scanner. */
+/* The list callback of a pstk__scanner. */
 static int list(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
                 struct pstk_error *err)
 {
@@ -234,7 +233,7 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
                       field->field.name, pstk_dtype_name(field->field.dtype));
 }
 
-/* The fail_none of a pstk__scanner. */
+/* The fail_none callback of a pstk__scanner. */
 static int fail_none(const struct pstk__index *index, const void *own, const char *path,
                      struct pstk_error *err)
 {
@@ -280,8 +279,8 @@ static uint32_t megatron_n_extents(const struct pstk__source *source, uint64_t f
     return (uint32_t)__builtin_popcountll(fields & known_fields(source));
 }
 
-/* Return the extent of a field: tokens lie in the .bin, starts in the index, whose number follows.
- */
+/* Return the extent of a field. Tokens lie in the .bin; starts lie in the index, whose number comes
+ * after those of the .bin files. */
 static struct pstk__extent extent_of(const struct pstk__source *source,
                                      const struct pstk__sample_location *at, const void *page,
                                      uint32_t field)

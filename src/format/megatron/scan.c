@@ -23,7 +23,7 @@ struct walk {
     const struct pstk__scan *scan; /* scan of the .bin */
     struct pstk_error *err;
     char path[PATH_MAX]; /* path of the .idx */
-    const char *name;    /* name of the .idx, as scan->name */
+    const char *name;    /* displayed name of the .idx, as scan->name */
     struct pstk__file file;
     struct pstk__megatron_idx idx;
     struct pstk__scan_buffer lengths, pointers, boundaries;
@@ -72,7 +72,7 @@ static void walk_close(struct walk *walk)
     pstk__scan_buffer_close(&walk->boundaries);
 }
 
-/* Check that the first boundary is 0, and the last the number of sequences. */
+/* Check that the first boundary is 0, and that the last one is the number of sequences. */
 static int check_boundaries(struct walk *walk)
 {
     const struct pstk__megatron_idx *idx = &walk->idx;
@@ -251,7 +251,7 @@ static int scan_documents(struct walk *walk, struct pstk__index_rows *rows,
 
 /* ---- samples of a length --------------------------------------------------------------------- */
 
-/* A scan for samples of a length, which counts tokens of the file. */
+/* A scan for samples of a fixed length, which counts tokens of the file. */
 struct samples {
     struct walk *walk;
     struct pstk__index_rows *rows;
@@ -260,7 +260,7 @@ struct samples {
     uint64_t begin;    /* first token of the current sample */
     uint64_t n_starts; /* documents that begin in it so far */
     uint64_t max_starts;
-    uint8_t *value; /* a CRC and n_starts places, owned */
+    uint8_t *value; /* a CRC and n_starts positions, owned */
 };
 
 static int add_start(struct samples *samples, uint64_t token)
@@ -304,7 +304,7 @@ static int end_sample(struct samples *samples, int last_is_start)
 }
 
 /* Advance to the begin of a document, or to the end of the file (is_end), and end the samples
- * before. */
+ * before it. */
 static int reach(struct samples *samples, uint64_t token, int is_end)
 {
     int r = 0;

@@ -10,8 +10,8 @@ struct pstk__megatron {
     uint64_t length; /* tokens of a sample; 0: a sample is a document */
 };
 
-/* Columns of a row: the begin of the tokens, their bytes, and, in samples of a length, the begin of
- * the value of `starts` among the file's values in the index, and its bytes. */
+/* Columns of a row: the begin of the tokens, and their bytes; in samples of a fixed length also the
+ * begin of the value of `starts` among the file's values in the index, and its bytes. */
 enum {
     PSTK__MEGATRON_BEGIN = 0,
     PSTK__MEGATRON_SIZE = 1,
@@ -20,7 +20,7 @@ enum {
     PSTK__MEGATRON_NUMBERS = 4
 };
 
-/* Bytes before the places in a value of `starts`: their CRC32C. */
+/* Bytes before the positions in a value of `starts`: their CRC32C. */
 #define PSTK__MEGATRON_VALUE_HEAD 4
 
 /* The functions of a pstk__scanner, whose own is a struct pstk__megatron. */

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 static int __attribute__((format(printf, 2, 3)))
-tell_wrong(const struct pstk__image_findings *findings, const char *fmt, ...)
+report_wrong(const struct pstk__image_findings *findings, const char *fmt, ...)
 {
     char text[512];
     va_list args;
@@ -71,7 +71,7 @@ static int decode_whole(struct pstk__image_verifier *verifier, struct summed *su
     int result = pstk__image_decode(verifier->image, &summed->image, &box, &sink, &why);
     if (result == PSTK_ENOMEM)
         return pstk__fail(err, result, PSTK_STAGE_DECODE, "%s", why.message);
-    return result < 0 ? tell_wrong(findings, "cannot be decoded: %s", why.message) : 1;
+    return result < 0 ? report_wrong(findings, "cannot be decoded: %s", why.message) : 1;
 }
 
 /* Check that a file marked as damaged gives a warning, and that pstk__image_damaged decodes it. */
@@ -82,7 +82,7 @@ static int decode_damaged(struct pstk__image_verifier *verifier, struct summed *
                                   .height = file->image.info->height};
     const struct pstk__row_sink sink = {.rows = sum_rows, .user = file, .channels = 3};
     if (pstk__image_decode(verifier->image, &file->image, &box, &sink, NULL) == 0)
-        return tell_wrong(findings, "is marked as damaged, but decodes without a warning");
+        return report_wrong(findings, "is marked as damaged, but decodes without a warning");
     file->image.decoder = &pstk__image_damaged;
     const int result = decode_whole(verifier, file, findings, err);
     return result < 0 ? result : 0;
@@ -106,7 +106,7 @@ static int decode_image(struct pstk__image_verifier *verifier, const struct pstk
         return result < 0 ? result : 0;
     result = decode_whole(verifier, &planes, findings, err);
     if (result == 1 && planes.crc != file.crc)
-        return tell_wrong(findings, "its planes and its file decode to different pixels");
+        return report_wrong(findings, "its planes and its file decode to different pixels");
     return result < 0 ? result : 0;
 }
 
@@ -123,20 +123,20 @@ int pstk__image_verifier_image(struct pstk__image_verifier *verifier,
         return 0;
     const struct pstk__image_decoder *decoder = pstk__image_decoder(view->encoding);
     if (!decoder)
-        return tell_wrong(findings, "encoding %u, which no decoder knows", view->encoding);
+        return report_wrong(findings, "encoding %u, which no decoder knows", view->encoding);
     pstk_error_init(&why, sizeof why);
     if (decoder->probe(plain, view->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
-        return tell_wrong(findings, "%s", why.message);
+        return report_wrong(findings, "%s", why.message);
     if (pstk__field_image_differs(view, &info, text))
-        return tell_wrong(findings, "%s", text);
+        return report_wrong(findings, "%s", text);
     if (view->codec == PSTK_CODEC_PLANES) {
         const uint32_t orientation = info.orientation;
         if (pstk__image_planes.probe(view->data, view->stored_size, PSTK__MAX_PIXELS, &info, &why) <
             0)
-            return tell_wrong(findings, "%s", why.message);
+            return report_wrong(findings, "%s", why.message);
         if (info.orientation != orientation)
-            return tell_wrong(findings, "its planes say EXIF orientation %u, its file %u",
-                              info.orientation, orientation);
+            return report_wrong(findings, "its planes say EXIF orientation %u, its file %u",
+                                info.orientation, orientation);
     }
     return verifier->decode ? decode_image(verifier, view, plain, &info, findings, err) : 0;
 }
@@ -151,7 +151,7 @@ int pstk__image_verifier_mask(struct pstk__image_verifier *verifier,
     const int r = pstk__mask_check(plain, view->plain_size, &info, verifier->decode, &why);
     if (r == PSTK_ENOMEM)
         return pstk__fail(err, r, PSTK_STAGE_DECODE, "%s", why.message);
-    return r < 0 ? tell_wrong(findings, "%s", why.message) : 0;
+    return r < 0 ? report_wrong(findings, "%s", why.message) : 0;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static int check_item(struct pstk__image_verifier *verifier, uint32_t kind,
     char text[160];
     const struct pstk__image_info info = pstk__field_image(item);
     if (pstk__list_check_image(kind, item, text))
-        return tell_wrong(findings, "an item is wrong: %s", text);
+        return report_wrong(findings, "an item is wrong: %s", text);
     if (kind == PSTK_FIELD_MASK_LIST)
         return pstk__image_verifier_mask(verifier, item, item->data, findings, err);
     if (!verifier->decode || item->encoding == PSTK_ENCODING_PIXELS)
@@ -188,8 +188,9 @@ int pstk__image_verifier_list(struct pstk__image_verifier *verifier, uint32_t ki
     int r = 0;
     pstk__list_sides(kind, plain, view->plain_size, &width, &height);
     if (width != view->width || height != view->height)
-        return tell_wrong(findings, "its largest item has %u x %u pixels, its record says %u x %u",
-                          width, height, view->width, view->height);
+        return report_wrong(findings,
+                            "its largest item has %u x %u pixels, its record says %u x %u", width,
+                            height, view->width, view->height);
     if (pstk__list_begin(&list, kind, plain, view->plain_size, text))
         return 0; /* pstk__value_check has reported it */
     while (r == 0 && list.i < list.n && !pstk__list_next(&list, &item, text))

@@ -98,7 +98,7 @@ static void parse_attributes(struct pstk__parse *parse, json_t *object, struct p
         parse_name(parse, object, "rows", 1, field->rows);
     if (traits & PSTK__TRAIT_ARRAY)
         parse_name(parse, object, "splits", 1, field->splits);
-    if (traits & PSTK__TRAIT_FORM)
+    if (traits & PSTK__TRAIT_BOX_FORMAT)
         field->box_format = parse_word(parse, object, "form", pstk__form_parse);
     if (traits & PSTK__TRAIT_COORDINATES)
         field->coordinates = parse_word(parse, object, "coordinates", pstk__coordinates_parse);
@@ -198,7 +198,7 @@ static void check_field_keys(struct pstk__parse *parse, json_t *object,
         {"of", traits & PSTK__TRAIT_OF},
         {"rows", traits & (PSTK__TRAIT_ARRAY | PSTK__TRAIT_LIST)},
         {"splits", is_array},
-        {"form", traits & PSTK__TRAIT_FORM},
+        {"form", traits & PSTK__TRAIT_BOX_FORMAT},
         {"coordinates", traits & PSTK__TRAIT_COORDINATES},
     };
     const char *known[(sizeof all + sizeof some) / sizeof all[0]];

@@ -21,9 +21,9 @@
 #define PSTK__N_CODECS 3
 
 /* Parse a whole manifest into *m, whose old contents are overwritten; on failure it is empty. name:
- * path of the file, for messages. EBADMSG names what is wrong; ENOTSUP: intact, but of another
- * version, or with an unknown feature that readers must know. An empty data set (no shard) is a
- * valid manifest. */
+ * path of the file, for messages. EBADMSG: its message names the wrong part; ENOTSUP: intact, but
+ * of another version, or with an unknown feature that readers must know. An empty data set (no
+ * shard) is a valid manifest. */
 int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t size,
                          const char *name, struct pstk_error *err);
 /* Hand `text`, which is UTF-8, to `take` as a JSON text, piece by piece. -1: out of memory; or the

@@ -28,8 +28,7 @@
 /* Bytes of one read call, so that a slow disk does not delay a stop. */
 #define PIECE_SIZE (1u << 20)
 #define TICK_NS 20000000u /* ns between two calls of the sink's progress */
-/* A result of fetch, which is no error: the bytes could not be read, and `got` has the
- * reason. */
+/* A result of fetch, which is no error: the bytes could not be read, and `got` has the reason. */
 #define UNREAD 1
 
 /* A piece of the file in memory. */
@@ -166,8 +165,8 @@ static int report(struct pstk__shard_verifier *verifier)
 
 /* Report damage in bytes [offset, offset + length). */
 static int __attribute__((format(printf, 5, 6)))
-tell_bytes(struct pstk__shard_verifier *verifier, int code, uint64_t offset, uint64_t length,
-           const char *fmt, ...)
+report_bytes(struct pstk__shard_verifier *verifier, int code, uint64_t offset, uint64_t length,
+             const char *fmt, ...)
 {
     char text[512];
     va_list args;
@@ -180,8 +179,8 @@ tell_bytes(struct pstk__shard_verifier *verifier, int code, uint64_t offset, uin
 }
 
 static int __attribute__((format(printf, 4, 5)))
-tell_field(struct pstk__shard_verifier *verifier, const struct pstk__record *record, uint32_t i,
-           const char *fmt, ...)
+report_field(struct pstk__shard_verifier *verifier, const struct pstk__record *record, uint32_t i,
+             const char *fmt, ...)
 {
     char text[512];
     va_list args;
@@ -205,8 +204,8 @@ static void fail_unread(struct pstk__shard_verifier *verifier, uint64_t offset, 
     pstk__unread_fail(&unread, &verifier->bad);
 }
 
-static int tell_unread(struct pstk__shard_verifier *verifier, uint64_t offset, uint64_t length,
-                       const char *what)
+static int report_unread(struct pstk__shard_verifier *verifier, uint64_t offset, uint64_t length,
+                         const char *what)
 {
     fail_unread(verifier, offset, length, what);
     return report(verifier);
@@ -215,7 +214,7 @@ static int tell_unread(struct pstk__shard_verifier *verifier, uint64_t offset, u
 /* ---- progress -------------------------------------------------------------------------------- */
 
 /* Report the progress to the sink. */
-static int tell_progress(struct pstk__shard_verifier *verifier)
+static int report_progress(struct pstk__shard_verifier *verifier)
 {
     const uint64_t n = verifier->n_done;
     verifier->n_done = 0;
@@ -226,7 +225,7 @@ static int tell_progress(struct pstk__shard_verifier *verifier)
 /* Report the progress if it is due. Called between any two steps. */
 static int tick(struct pstk__shard_verifier *verifier)
 {
-    return pstk__clock_ns() - verifier->reported_ns < TICK_NS ? 0 : tell_progress(verifier);
+    return pstk__clock_ns() - verifier->reported_ns < TICK_NS ? 0 : report_progress(verifier);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -300,7 +299,7 @@ struct at_field {
 static int report_image(void *user, const char *phrase)
 {
     const struct at_field *at_field = user;
-    return tell_field(at_field->verifier, at_field->record, at_field->i, "%s", phrase);
+    return report_field(at_field->verifier, at_field->record, at_field->i, "%s", phrase);
 }
 
 static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
@@ -318,7 +317,7 @@ static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk_
         return pstk__image_verifier_mask(&verifier->images, field_view, plain, &findings, err);
     const char *wrong = pstk__value_check(field, plain, field_view->plain_size, text);
     if (wrong)
-        return tell_field(verifier, record, i, "%s", wrong);
+        return report_field(verifier, record, i, "%s", wrong);
     return pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES
                ? pstk__image_verifier_list(&verifier->images, field->kind, field_view, plain,
                                            &findings, err)
@@ -368,8 +367,8 @@ static int check_field(struct pstk__shard_verifier *verifier, const struct pstk_
 
 /* Report damage of a record as a whole. */
 static int __attribute__((format(printf, 3, 4)))
-tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_location *location,
-            const char *fmt, ...)
+report_record(struct pstk__shard_verifier *verifier, const struct pstk__record_location *location,
+              const char *fmt, ...)
 {
     char text[256];
     va_list args;
@@ -392,12 +391,12 @@ static int read_record(struct pstk__shard_verifier *verifier, const struct pstk_
     const uint64_t end = location->file_offset + location->size;
     const uint64_t limit = h->data_end < verifier->file_size ? h->data_end : verifier->file_size;
     if (end > verifier->file_size)
-        return tell_record(verifier, location, "ends at byte %" PRIu64 ", past the end of the file",
-                           end);
+        return report_record(verifier, location,
+                             "ends at byte %" PRIu64 ", past the end of the file", end);
     if (location->size > verifier->input->limits.max_size)
-        return tell_record(verifier, location,
-                           "has %" PRIu64 " bytes, but the manifest allows %" PRIu64,
-                           location->size, verifier->input->limits.max_size);
+        return report_record(verifier, location,
+                             "has %" PRIu64 " bytes, but the manifest allows %" PRIu64,
+                             location->size, verifier->input->limits.max_size);
     const int r =
         fetch(verifier, &verifier->records, location->file_offset, location->size, limit, err);
     if (r == UNREAD) {
@@ -424,7 +423,7 @@ static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__
             return 0;
     const char *wrong =
         pstk__axes_check(record->schema, verifier->values, record->fields, &field, text);
-    return wrong ? tell_field(verifier, record, field, "%s", wrong) : 0;
+    return wrong ? report_field(verifier, record, field, "%s", wrong) : 0;
 }
 
 /* Check a record, and add it to the totals if it is intact. */
@@ -484,7 +483,7 @@ struct walk {
     int n_bad;    /* 1: a page was damaged, so crc is invalid */
 };
 
-static int tell_page(struct pstk__shard_verifier *verifier, struct walk *walk, uint64_t p)
+static int report_page(struct pstk__shard_verifier *verifier, struct walk *walk, uint64_t p)
 {
     const struct pstk__shard_header *h = walk->header;
     uint64_t first = p * PSTK__PAGE_RECORDS, left = h->n_records - first;
@@ -527,18 +526,18 @@ static int check_page(struct pstk__shard_verifier *verifier, struct walk *walk, 
         char what[40];
         snprintf(what, sizeof what, "index page %" PRIu64, p);
         fail_unread(verifier, offset, PSTK__INDEX_PAGE, what);
-        return tell_page(verifier, walk, p);
+        return report_page(verifier, walk, p);
     }
     const uint8_t *page = at(&verifier->pages, offset);
     if (pstk__page_check(&location, page, &verifier->bad) < 0)
-        return tell_page(verifier, walk, p);
+        return report_page(verifier, walk, p);
     walk->crc = pstk__shard_index_crc(walk->crc, pstk__page_crc(page));
     if (walk->end && pstk__page_offset(page, 0) != walk->end) {
         pstk__fail(&verifier->bad, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                    "%s: index page %" PRIu64 " begins at byte %" PRIu64
                    ", but the page before it ends at byte %" PRIu64,
                    verifier->shard->file, p, pstk__page_offset(page, 0), walk->end);
-        return tell_page(verifier, walk, p);
+        return report_page(verifier, walk, p);
     }
     uint64_t first = p * PSTK__PAGE_RECORDS, left = h->n_records - first;
     walk->end =
@@ -557,7 +556,7 @@ static int check_pages(struct pstk__shard_verifier *verifier, const struct pstk_
     }
     if (walk.n_bad || walk.crc == verifier->shard->index_crc)
         return 0;
-    return tell_bytes(
+    return report_bytes(
         verifier, PSTK_EBADMSG, h->index_offset, h->n_pages * PSTK__INDEX_PAGE,
         "the index does not belong to the shard: its checksum is %08x, the manifest says %08x",
         walk.crc, verifier->shard->index_crc);
@@ -573,12 +572,12 @@ static int check_padding(struct pstk__shard_verifier *verifier, const struct pst
     if (r < 0)
         return r;
     if (r > 0)
-        return tell_unread(verifier, h->data_end, size, "padding");
+        return report_unread(verifier, h->data_end, size, "padding");
     const uint8_t *p = at(&verifier->records, h->data_end);
     for (uint64_t i = 0; i < size; i++)
         if (p[i])
-            return tell_bytes(verifier, PSTK_EBADMSG, h->data_end + i, 1,
-                              "byte %" PRIu64 " is padding and not zero", h->data_end + i);
+            return report_bytes(verifier, PSTK_EBADMSG, h->data_end + i, 1,
+                                "byte %" PRIu64 " is padding and not zero", h->data_end + i);
     return 0;
 }
 
@@ -589,18 +588,18 @@ static int compare_header(struct pstk__shard_verifier *verifier, const struct ps
 {
     const struct pstk__manifest_shard *shard = verifier->shard;
     if (h->schema_crc != verifier->input->manifest->schema.crc)
-        return tell_bytes(verifier, PSTK_EBADMSG, 16, 4, "another schema (%08x, not %08x)",
-                          h->schema_crc, verifier->input->manifest->schema.crc);
+        return report_bytes(verifier, PSTK_EBADMSG, 16, 4, "another schema (%08x, not %08x)",
+                            h->schema_crc, verifier->input->manifest->schema.crc);
     if (h->n_records != shard->n_records)
-        return tell_bytes(verifier, PSTK_EBADMSG, 24, 8,
-                          "%" PRIu64 " records, the manifest says %" PRIu64, h->n_records,
-                          shard->n_records);
+        return report_bytes(verifier, PSTK_EBADMSG, 24, 8,
+                            "%" PRIu64 " records, the manifest says %" PRIu64, h->n_records,
+                            shard->n_records);
     if (h->file_size != shard->bytes)
-        return tell_bytes(verifier, PSTK_EBADMSG, 48, 8,
-                          "%" PRIu64 " bytes according to its header, the manifest says %" PRIu64,
-                          h->file_size, shard->bytes);
+        return report_bytes(verifier, PSTK_EBADMSG, 48, 8,
+                            "%" PRIu64 " bytes according to its header, the manifest says %" PRIu64,
+                            h->file_size, shard->bytes);
     if (h->crc != shard->header_crc || h->index_crc != shard->index_crc)
-        return tell_bytes(
+        return report_bytes(
             verifier, PSTK_EBADMSG, 0, PSTK__HEADER_SIZE,
             "the header is not the one that the manifest lists: its checksum is %08x, "
             "not %08x",
@@ -644,7 +643,7 @@ static int check_header(struct pstk__shard_verifier *verifier, struct pstk__shar
     if (r < 0)
         return r;
     if (r > 0)
-        r = tell_unread(verifier, 0, PSTK__HEADER_SIZE, "header");
+        r = report_unread(verifier, 0, PSTK__HEADER_SIZE, "header");
     else if (pstk__shard_header_check(h, at(&verifier->records, 0), verifier->shard->file,
                                       &verifier->bad) < 0)
         r = report(verifier);
@@ -661,9 +660,9 @@ static int check_file(struct pstk__shard_verifier *verifier, struct pstk_error *
     uint64_t bytes = verifier->shard->bytes, size = verifier->file_size;
     int r = 0;
     if (size != bytes)
-        r = tell_bytes(verifier, PSTK_EBADMSG, size < bytes ? size : bytes,
-                       size < bytes ? bytes - size : size - bytes,
-                       "the file has %" PRIu64 " bytes, the manifest says %" PRIu64, size, bytes);
+        r = report_bytes(verifier, PSTK_EBADMSG, size < bytes ? size : bytes,
+                         size < bytes ? bytes - size : size - bytes,
+                         "the file has %" PRIu64 " bytes, the manifest says %" PRIu64, size, bytes);
     if (r == 0)
         r = check_header(verifier, &h, err);
     if (r <= 0)
@@ -677,8 +676,8 @@ static int check_file(struct pstk__shard_verifier *verifier, struct pstk_error *
         return r;
     const struct pstk__identity *id = &verifier->found->identity;
     if (id->lane[0] != h.identity[0] || id->lane[1] != h.identity[1])
-        return tell_bytes(verifier, PSTK_EBADMSG, 72, 16,
-                          "the records do not match the identity in the header");
+        return report_bytes(verifier, PSTK_EBADMSG, 72, 16,
+                            "the records do not match the identity in the header");
     return 0;
 }
 
@@ -767,7 +766,7 @@ int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t sha
         r = check_file(verifier, err);
     if (r >= 0)
         r = check_columns(verifier, err);
-    if (r >= 0 && tell_progress(verifier) < 0)
+    if (r >= 0 && report_progress(verifier) < 0)
         r = PSTK_ECANCELED;
     pstk__file_end(&verifier->file);
     if (r == PSTK_ECANCELED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally: the maxima and sums over the records of a data set, field by field, for its manifest.
- * Pure. The writer states it, merge joins it, and verify compares it. */
+ * Pure. The writer stores them, merge joins them, and verify compares them. */
 #ifndef PSTK_TALLY_H
 #define PSTK_TALLY_H
 

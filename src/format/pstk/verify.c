@@ -45,7 +45,7 @@ static int report_progress(void *user, uint64_t n)
                : 0;
 }
 
-static int tell_bad(struct verify *verify, const char *file, struct pstk_error *bad)
+static int report_bad(struct verify *verify, const char *file, struct pstk_error *bad)
 {
     pstk__fail_at(bad, bad->code, file, PSTK_NONE, PSTK_NONE, 0);
     verify->total.n_bad++;
@@ -54,7 +54,7 @@ static int tell_bad(struct verify *verify, const char *file, struct pstk_error *
 
 /* Report damage outside the shards, in the file `file`. */
 static int __attribute__((format(printf, 3, 4)))
-tell_file(struct verify *verify, const char *file, const char *fmt, ...)
+report_file(struct verify *verify, const char *file, const char *fmt, ...)
 {
     struct pstk_error bad;
     char text[512];
@@ -64,7 +64,7 @@ tell_file(struct verify *verify, const char *file, const char *fmt, ...)
     va_end(args);
     pstk_error_init(&bad, sizeof bad);
     pstk__fail(&bad, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s: %s", file, text);
-    return tell_bad(verify, file, &bad);
+    return report_bad(verify, file, &bad);
 }
 
 static int canceled(struct pstk_error *err)
@@ -91,20 +91,20 @@ static int check_dictionary(struct verify *verify, uint32_t i, struct pstk_error
     if (r == PSTK_ENOMEM || pstk__file_is_refused(why.native))
         return pstk__fail_copy(err, &why); /* an error of the machine, as with a shard */
     if (r < 0)
-        return tell_bad(verify, dictionary->file, &why) < 0 ? canceled(err) : 0;
+        return report_bad(verify, dictionary->file, &why) < 0 ? canceled(err) : 0;
     uint32_t crc = pstk__crc32c(0, bytes, size);
     if (size != dictionary->bytes)
-        r = tell_file(verify, dictionary->file,
-                      "the dictionary has %" PRIu64 " bytes, the manifest says %" PRIu64, size,
-                      dictionary->bytes);
+        r = report_file(verify, dictionary->file,
+                        "the dictionary has %" PRIu64 " bytes, the manifest says %" PRIu64, size,
+                        dictionary->bytes);
     else if (crc != dictionary->crc)
-        r = tell_file(verify, dictionary->file,
-                      "the dictionary has the checksum %08x, the manifest says %08x", crc,
-                      dictionary->crc);
+        r = report_file(verify, dictionary->file,
+                        "the dictionary has the checksum %08x, the manifest says %08x", crc,
+                        dictionary->crc);
     else if ((r = pstk__dictionary_open(&verify->input.dictionaries[i], bytes, size, &why)) < 0)
         r = r == PSTK_ENOMEM ? pstk__fail(err, r, PSTK_STAGE_OPEN, "%s: %s", path, why.message)
-                             : tell_file(verify, dictionary->file,
-                                         "the dictionary cannot be used: %s", why.message);
+                             : report_file(verify, dictionary->file,
+                                           "the dictionary cannot be used: %s", why.message);
     free(bytes);
     return r == PSTK_ECANCELED ? canceled(err) : r;
 }
@@ -206,9 +206,9 @@ static int compare(struct verify *verify, uint32_t i, const char *key, uint64_t 
 {
     if (said == found)
         return 0;
-    return tell_file(verify, PSTK__MANIFEST_FILE,
-                     "%s of field %s is %" PRIu64 ", but the records have %" PRIu64, key,
-                     verify->manifest.schema.fields[i].name, said, found);
+    return report_file(verify, PSTK__MANIFEST_FILE,
+                       "%s of field %s is %" PRIu64 ", but the records have %" PRIu64, key,
+                       verify->manifest.schema.fields[i].name, said, found);
 }
 
 static int compare_field(struct verify *verify, uint32_t i)
@@ -246,9 +246,9 @@ static int compare_manifest(struct verify *verify, struct pstk_error *err)
         r = compare_field(verify, i);
     pstk__identity_text(&verify->total.identity, verify->manifest.schema.crc, identity);
     if (r == 0 && strcmp(identity, verify->manifest.identity) != 0)
-        r = tell_file(verify, PSTK__MANIFEST_FILE,
-                      "its identity is %s, but that of the records is %s",
-                      verify->manifest.identity, identity);
+        r = report_file(verify, PSTK__MANIFEST_FILE,
+                        "its identity is %s, but that of the records is %s",
+                        verify->manifest.identity, identity);
     return r < 0 ? canceled(err) : 0;
 }
 

@@ -703,9 +703,9 @@ static int location_of(const struct work *work, char folder[PATH_MAX],
     *location = (struct pstk__index_location){.data = folder,
                                               .cache = foreign ? foreign->cache_path : NULL,
                                               .format = pstk__format_folder.name,
-                                              .place = {1, 2}};
+                                              .path_digest = {1, 2}};
     digest_key(work, location->key);
-    pstk__index_digest(location->place, folder, strlen(folder));
+    pstk__index_digest(location->path_digest, folder, strlen(folder));
     char *slash = strrchr(folder, '/');
     pstk__index_digest(location->key, slash + 1, strlen(slash + 1));
     slash[slash == folder] = 0;

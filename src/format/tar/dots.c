@@ -56,7 +56,7 @@ int pstk__tar_dots_doubtful(const struct pstk__tar_together *together,
     if (!dotted.are_alike)
         return 0;
     for (uint32_t i = 0; i < PSTK__TAR_SEEN; i++) {
-        const uint64_t fields = together->places[i].fields, with_dots = fields & dotted.fields;
+        const uint64_t fields = together->buckets[i].fields, with_dots = fields & dotted.fields;
         n += fields != 0;
         if (!with_dots)
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots: finds that keys of members may end at another dot than the first. Pure. */
+/* dots: detects names whose keys may end at another dot than the first. Pure. */
 #ifndef PSTK_TAR_DOTS_H
 #define PSTK_TAR_DOTS_H
 

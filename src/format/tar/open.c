@@ -71,7 +71,7 @@ static uint64_t headers_of(const struct pstk__source *source)
     return most < 2 * PSTK__TAR_MAX_HEADERS ? most : 2 * PSTK__TAR_MAX_HEADERS;
 }
 
-/* Return the suffixes of the fields, owned by the state of the source. */
+/* Return the suffixes of the fields, borrowed from the state of the source. */
 static const struct pstk__tar_suffixes *suffixes_of(const struct pstk__source *source)
 {
     return ((const struct pstk__indexed *)source->state)->own;
@@ -305,7 +305,7 @@ static int view_choices(struct parse *parse)
     return r;
 }
 
-/* Says whether the first member of an extent gives the key of the sample. */
+/* The way in which the first member of an extent gives the key of the sample. */
 enum key_of { NO_KEY, KEY_TOO, KEY_ALONE /* the extent ends after the headers */ };
 
 /* Parse all members in an extent. */

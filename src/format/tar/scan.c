@@ -370,35 +370,35 @@ struct keys {
     struct key {
         uint64_t digest[2]; /* 0 and 0: free */
         uint64_t row;
-    } * places; /* hash table, owned; its size is a power of two */
+    } * buckets; /* hash table, owned; its size is a power of two */
     uint64_t n, max;
 };
 
 static struct key *find_key(const struct keys *keys, const uint64_t digest[2])
 {
     uint64_t i = digest[0] & (keys->max - 1);
-    while ((keys->places[i].digest[0] || keys->places[i].digest[1]) &&
-           (keys->places[i].digest[0] != digest[0] || keys->places[i].digest[1] != digest[1]))
+    while ((keys->buckets[i].digest[0] || keys->buckets[i].digest[1]) &&
+           (keys->buckets[i].digest[0] != digest[0] || keys->buckets[i].digest[1] != digest[1]))
         i = (i + 1) & (keys->max - 1);
-    return &keys->places[i];
+    return &keys->buckets[i];
 }
 
-/* Grow the hash table so that at most half of its places are taken. */
+/* Grow the hash table so that at most half of its buckets are taken. */
 static int grow_keys(struct keys *keys)
 {
     if (2 * (keys->n + 1) <= keys->max)
         return 0;
     const struct keys old = *keys;
     keys->max = old.max ? 2 * old.max : 4096;
-    keys->places = calloc(keys->max, sizeof *keys->places);
-    if (!keys->places) {
+    keys->buckets = calloc(keys->max, sizeof *keys->buckets);
+    if (!keys->buckets) {
         *keys = old;
         return PSTK_ENOMEM;
     }
     for (uint64_t i = 0; i < old.max; i++)
-        if (old.places[i].digest[0] || old.places[i].digest[1])
-            *find_key(keys, old.places[i].digest) = old.places[i];
-    free(old.places);
+        if (old.buckets[i].digest[0] || old.buckets[i].digest[1])
+            *find_key(keys, old.buckets[i].digest) = old.buckets[i];
+    free(old.buckets);
     return 0;
 }
 
@@ -661,7 +661,7 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
     if (r == 0)
         r = pstk__file_reader_report(&samples->walk.reader);
     pstk__file_reader_close(&samples->walk.reader);
-    free(samples->keys.places);
+    free(samples->keys.buckets);
     free(samples->chosen);
     free(samples);
     return r;

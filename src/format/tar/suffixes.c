@@ -164,14 +164,14 @@ void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
 int pstk__tar_together_open(struct pstk__tar_together *together)
 {
     together->n = 0;
-    together->places = calloc(PSTK__TAR_SEEN, sizeof *together->places);
-    return together->places ? 0 : PSTK_ENOMEM;
+    together->buckets = calloc(PSTK__TAR_SEEN, sizeof *together->buckets);
+    return together->buckets ? 0 : PSTK_ENOMEM;
 }
 
 void pstk__tar_together_close(struct pstk__tar_together *together)
 {
-    free(together->places);
-    together->places = NULL;
+    free(together->buckets);
+    together->buckets = NULL;
 }
 
 void pstk__tar_together_add(struct pstk__tar_together *together, const char *key, uint32_t key_size,
@@ -181,10 +181,10 @@ void pstk__tar_together_add(struct pstk__tar_together *together, const char *key
     pstk__index_digest(digest, key, key_size);
     digest[0] |= (uint64_t)(digest[0] == 0 && digest[1] == 0);
     uint64_t i = digest[0] & (PSTK__TAR_SEEN - 1);
-    struct pstk__tar_seen *at = &together->places[i];
+    struct pstk__tar_seen *at = &together->buckets[i];
     while (at->fields && (at->digest[0] != digest[0] || at->digest[1] != digest[1])) {
         i = (i + 1) & (PSTK__TAR_SEEN - 1);
-        at = &together->places[i];
+        at = &together->buckets[i];
     }
     if (!at->fields && together->n == PSTK__TAR_SEEN / 2)
         return;
@@ -197,7 +197,7 @@ void pstk__tar_together_add(struct pstk__tar_together *together, const char *key
 static int are_together(const struct pstk__tar_together *together, uint64_t fields)
 {
     for (uint32_t i = 0; i < PSTK__TAR_SEEN; i++)
-        if (__builtin_popcountll(together->places[i].fields & fields) > 1)
+        if (__builtin_popcountll(together->buckets[i].fields & fields) > 1)
             return 1;
     return 0;
 }

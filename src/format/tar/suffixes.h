@@ -77,16 +77,16 @@ struct pstk__tar_together {
     struct pstk__tar_seen {
         uint64_t digest[2]; /* 0 and 0: free */
         uint64_t fields;    /* a set */
-    } * places;             /* hash table of PSTK__TAR_SEEN places, owned */
-    uint64_t n;             /* places taken */
+    } * buckets;            /* hash table of PSTK__TAR_SEEN buckets, owned */
+    uint64_t n;             /* buckets taken */
 };
-#define PSTK__TAR_SEEN 4096 /* places; a power of two */
+#define PSTK__TAR_SEEN 4096 /* buckets; a power of two */
 
 /* Open an empty table. 0, or ENOMEM. */
 int pstk__tar_together_open(struct pstk__tar_together *together);
 void pstk__tar_together_close(struct pstk__tar_together *together);
 /* Note that the sample with this key has a field. A further sample is ignored once half of the
- * places are taken. */
+ * buckets are taken. */
 void pstk__tar_together_add(struct pstk__tar_together *together, const char *key, uint32_t key_size,
                             uint32_t field);
 /* Join fields of images that differ only in their type, if no noted sample has two of them: remove

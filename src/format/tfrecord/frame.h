@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame: what lies around the data of a TFRecord. Pure. A file is records and nothing else:
+ * frame: the bytes around the data of a TFRecord. Pure. A file consists only of records:
  *
  *   u64 length of the data, u32 masked CRC32C of these 8 bytes, data, u32 masked CRC32C of the data
  */

@@ -34,7 +34,7 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
     }
 
 /* The scanners, by the names of the files that they take. NAMED: names that only TFRecords have.
- * PACKED: names of compressed files, if a folder has none of those. SHARDS: names that other
+ * PACKED: names of compressed files, if a folder has no NAMED ones. SHARDS: names that other
  * formats use as well, if the first file begins with a record. ANY: the path of a file, or a
  * pattern, if the first file begins with a record. */
 enum { NAMED, PACKED, SHARDS, ANY };
@@ -83,8 +83,8 @@ static int names_files(const struct pstk__store *store, const char *path)
     return r != 0 ? r : pstk__listing_is_pattern(store, path);
 }
 
-/* 1: *scanner reads the files of the path; 0: they are not of this format; <0: it cannot be known.
- */
+/* 1: *scanner reads the files of the path; 0: they are not of this format; <0: a file cannot be
+ * read. */
 static int choose(const struct pstk__store *store, const char *path,
                   const struct pstk__scanner **scanner, struct pstk_error *err)
 {

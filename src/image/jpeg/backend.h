@@ -35,10 +35,10 @@ struct pstk__backend_config {
  * a colour that agrees with the number of components. 0, ENOTSUP or EBADMSG. */
 int pstk__jpeg_backend_check(const struct pstk__jpeg_frame *f, struct pstk_error *err);
 /* Pass the rows of the box to the sink. The frame must have passed check. Takes memory from the
- * arena and gives all of it back. 0, ENOMEM, or what the source returned. */
+ * arena and gives all of it back. 0, ENOMEM, or the source's result. */
 int pstk__jpeg_backend_rows(const struct pstk__backend_config *c, struct pstk__arena *arena,
                             struct pstk_error *err);
-/* Return the most bytes of arena that images up to this width take. Derived in a comment. */
+/* Return the largest number of arena bytes for images up to this width. Derived in a comment. */
 uint64_t pstk__jpeg_backend_scratch(uint32_t max_width);
 
 #endif

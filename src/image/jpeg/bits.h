@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Most bytes between two calls of pstk__bits_ready. 64 bits are held back. Then come either 64
- * symbols of 31 bits (a sequential block), or a run's symbol of 30 bits with 1000 correction bits,
- * then 64 symbols of 17 bits and 63 correction bits (a refined block): less than 290 bytes, doubled
- * by stuffing. */
+/* Largest number of bytes between two calls of pstk__bits_ready. 64 bits are held back. Then come
+ * either 64 symbols of 31 bits (a sequential block), or a run's symbol of 30 bits with 1000
+ * correction bits, then 64 symbols of 17 bits and 63 correction bits (a refined block): less than
+ * 290 bytes, doubled by stuffing. */
 #define PSTK__BITS_MARGIN 640u
 
 /* The members that change with every symbol. */

@@ -164,7 +164,7 @@ static int read_file(void *user)
     if (result < 0 || read_plain(reader))
         return result;
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
-    if (!arrays) { /* the input ended at a place where it may end */
+    if (!arrays) { /* the input ended at a position where it may end */
         cinfo->unread_marker = JPEG_EOI;
         arrays = jpeg_read_coefficients(cinfo);
     }

@@ -3,11 +3,11 @@
  * jpeg/damaged: decodes JPEGs as Pillow loads them when libjpeg guesses: it continues after every
  * warning, and fails when Pillow raises an exception.
  *
- * libjpeg's result for damaged data depends on how much of the file it has seen: its faster path
- * through a block runs only far from the end of the bytes. Errors after the last row count only if
- * they lie in bytes that were read already. So this decoder hands the file over as Pillow does
- * (libImaging/JpegDecode.c, ImageFile.load): in pieces of 64 KiB, by a source that suspends. It
- * decodes whole rows, because a crop can change a guess.
+ * libjpeg's result for damaged data depends on the number of bytes that it has seen: its faster
+ * path through a block runs only far from the end of the bytes. Errors after the last row count
+ * only if they lie in bytes that were read already. So this decoder passes the file on as Pillow
+ * does (libImaging/JpegDecode.c, ImageFile.load): in pieces of 64 KiB, by a source that suspends.
+ * It decodes whole rows, because a crop can change a guess.
  */
 #include "image/jpeg/damaged.h"
 

@@ -24,7 +24,7 @@ struct pstk__jpeg_picture {
  * ENOMEM. */
 int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint64_t *out_size,
                       struct pstk__arena *arena, struct pstk_error *err);
-/* Return the most bytes of arena that encoding takes for this width. */
+/* Return the largest number of arena bytes that encoding takes for this width. */
 uint64_t pstk__jpeg_encode_scratch(uint32_t width);
 
 #endif

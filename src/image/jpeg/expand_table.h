@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/expand_table: byte shuffles, one for each set of eight bits of a map. A shuffle moves
- * consecutive values to the places of the bits that are 1, and zeros to the others.
+ * consecutive values to the positions of the bits that are 1, and zeros to the others.
  */
 #ifndef PSTK_JPEG_EXPAND_TABLE_H
 #define PSTK_JPEG_EXPAND_TABLE_H
 
 #include <stdint.h>
 
-/* Place i takes the value whose index is the number of ones below its bit; an index with bit 7
+/* Position i takes the value whose index is the number of ones below its bit; an index with bit 7
  * gives a zero. */
 #define PLACE_(m, i) ((m) >> (i)&1 ? __builtin_popcount((m) & ((1 << (i)) - 1)) : 0x80)
 #define SHUFFLE_(m)                                                                                \

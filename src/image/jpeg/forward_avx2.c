@@ -134,7 +134,7 @@ INLINE void quantise(int16_t out[2][64], const vector rows[8],
 /* ---- packing -------------------------------------------------------------------------------- */
 
 /* Byte shuffles: for sixteen positions of the zigzag order, their index in each sixteen bytes of a
- * block; -1: they are elsewhere. */
+ * block; -1: the value lies in other bytes. */
 struct shuffles {
     int8_t _Alignas(16) at[4][4][16];
 };

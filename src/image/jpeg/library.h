@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/library: what all uses of libjpeg share: an error manager whose longjmp stays within
- * guarded(), a list of the warnings that mean damage, a source whose bytes are all in memory,
- * memory from an arena, and a limit on scans.
+ * jpeg/library: the parts that all uses of libjpeg share: an error manager whose longjmp stays
+ * within guarded(), a list of the warnings that mean damage, a source whose bytes are all in
+ * memory, memory from an arena, and a limit on scans.
  *
  * Pillow ignores libjpeg's warnings. So does damaged.c. Elsewhere those that mean missing or
  * guessed coefficients are errors (EBADMSG). Those that leave the pixels intact are ignored,
@@ -21,9 +21,10 @@
 #include <setjmp.h>
 
 /*
- * What the scans of a progressive file have given of each component's first coefficients, as
- * cinfo->coef_bits has it: the low bits that are missing; -1: all. libjpeg-turbo 2.1 and later keep
- * `earlier` as well, after coef_bits; the release that runs may be older than these headers.
+ * The known bits of each component's first coefficients after some scans of a progressive file, as
+ * in cinfo->coef_bits: the number of low bits that are missing; -1: all. libjpeg-turbo 2.1 and
+ * later keep `earlier` as well, after coef_bits; the release that runs may be older than these
+ * headers.
  */
 #define PSTK__JPEG_N_KNOWN 10u /* coefficients, in zigzag order */
 struct pstk__jpeg_known {
@@ -46,8 +47,8 @@ struct pstk__jpeg_guard {
     int finishing;                      /* 1: all pixels are complete; input may end */
     int guessing;                       /* 1: warnings are ignored, the source suspends */
     long n_skip; /* bytes of later pieces that libjpeg skips; when guessing */
-    /* The place at which a scan's data ended too early, which libjpeg notes only internally; when
-     * guessing. */
+    /* The position at which a scan's data ended too early, which libjpeg notes only internally;
+     * when guessing. */
     int starved_scan;       /* number of the last scan of this kind; 0: none */
     uint32_t starved_row;   /* row of MCUs in which its data ended */
     const JOCTET *fed_from; /* the data continue after this restart marker; NULL: they do not */
@@ -80,7 +81,7 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
  * message in guard->text. size: number of the bytes. */
 int pstk__jpeg_report(const struct pstk__jpeg_guard *guard, int r, uint64_t size,
                       struct pstk_error *err);
-/* Return the last row of MCUs that the last scan has data for; UINT32_MAX: all rows. Known after
+/* Return the last row of MCUs for which the last scan has data; UINT32_MAX: all rows. Known after
  * all scans were read. */
 uint32_t pstk__jpeg_last_fed_row(const struct pstk__jpeg_guard *guard,
                                  const struct jpeg_decompress_struct *cinfo);

@@ -10,7 +10,7 @@
 
 /* The coefficients of one component, held whole. The tag is libjpeg's, the members are ours. */
 struct jvirt_barray_control {
-    JBLOCKARRAY rows; /* NULL until realized */
+    JBLOCKARRAY rows; /* largest number of rows that one access uses */
     JDIMENSION n_rows;
     JDIMENSION blocks_per_row;
     JDIMENSION max_access; /* most rows that one access uses */

@@ -10,8 +10,8 @@
 #define MAX_LENGTH 16u        /* bits of a code */
 #define MAX_BLOCKS_IN_MCU 10u /* ITU T.81, B.2.3 */
 #define MAX_DC_BITS 11u       /* bits of a difference, for 8-bit samples */
-/* Most blocks of a component: with such differences their sum cannot exceed an int, which libjpeg
- * checks. */
+/* Largest number of blocks of a component: with such differences their sum cannot exceed an int,
+ * which libjpeg checks. */
 #define MAX_BLOCKS (1u << 20)
 
 /* ---- Huffman tables ------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void fill_some(struct pstk__jpeg_lookup *lookup)
             advance += said >> 16;
             ends = said >> 16 == 0;
         }
-        advance = advance < 64 ? advance : 64; /* 63 + 64 must not look like an end */
+        advance = advance < 64 ? advance : 64; /* 63 + 64 must differ from an end */
         lookup->some[i] =
             (uint16_t)(n_bits == 0 ? PSTK__JPEG_LOOKUP_NONE
                                    : n_bits | advance << 8 | (ends ? PSTK__JPEG_LOOKUP_ENDS : 0));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/plain: checks that a file is whole, and reads its coefficients, for the plainest JPEGs,
- * which nearly all are: Huffman-coded, sequential, gray or of three colours, one scan, no stray
+ * which are nearly all: Huffman-coded, sequential, gray or of three colours, one scan, no stray
  * markers. The check reads the codes without making coefficients, in about a quarter of the time of
  * a decode. Pure.
  *
  * A positive answer is certain: libjpeg decodes such a file without a warning that means damage,
- * and reads the same coefficients (tests mutate files to verify this). A negative answer says
- * nothing about the file, which may be sound; libjpeg then decides and reports the damage.
+ * and reads the same coefficients (tests mutate files to verify this). A negative answer means
+ * nothing: the file may be sound. libjpeg then decides and reports the damage.
  */
 #ifndef PSTK_JPEG_PLAIN_H
 #define PSTK_JPEG_PLAIN_H

@@ -12,9 +12,9 @@
 int pstk__jpeg_image_rebuild(const struct pstk__jpeg_image *image, uint8_t *out,
                              uint64_t out_capacity, uint64_t *out_size, struct pstk__arena *arena,
                              struct pstk_error *err);
-/* Return the most bytes that a rebuilt file can take. */
+/* Return the largest number of bytes that a rebuilt file can take. */
 uint64_t pstk__jpeg_rebuild_bound(const struct pstk__jpeg_image *image);
-/* Return the most bytes of arena that a rebuild takes. */
+/* Return the largest number of arena bytes that a rebuild takes. */
 uint64_t pstk__jpeg_rebuild_scratch(const struct pstk__jpeg_frame *f, uint64_t skeleton_size);
 
 /* Rebuild a file by image->rebuild, for a caller who needs the sizes of its scans; the file is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/recompress: computes the pixels that remain after they were saved as a JPEG file and read
- * again. They are those of Pillow with libjpeg-turbo: save(quality=...), which samples colours 2 x
- * 2, and then open(). Neither the file nor its entropy code is made, because they lose nothing.
+ * jpeg/recompress: computes the pixels of an image that was saved as a JPEG file and read again.
+ * They are those of Pillow with libjpeg-turbo: save(quality=...), which samples colours 2 x 2, and
+ * then open(). Neither the file nor its entropy code is made, because they lose nothing.
  */
 #ifndef PSTK_JPEG_RECOMPRESS_H
 #define PSTK_JPEG_RECOMPRESS_H
@@ -23,7 +23,7 @@ struct pstk__recompress_kernels {
 int pstk__jpeg_recompress(uint8_t *pixels, uint32_t width, uint32_t height, uint32_t channels,
                           uint32_t quality, const struct pstk__recompress_kernels *kernels,
                           struct pstk__arena *arena);
-/* Return the most bytes of arena that pictures up to this width take. Derived in a comment. */
+/* Return the largest number of arena bytes for pictures up to this width. Derived in a comment. */
 uint64_t pstk__jpeg_recompress_scratch(uint32_t max_width);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/scan: writes a scan's Huffman-coded data from the coefficients, as the usual encoder does.
+ * jpeg/scan: writes a scan's Huffman-coded data from the coefficients, as usual encoders do.
  * Coefficients and tables may be hostile. Pure.
  */
 #ifndef PSTK_JPEG_SCAN_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/script: reads how a skeleton's segments define the coding: tables, restart intervals, and
- * the coefficients of each scan. The bytes may be hostile; the results are within bounds. Pure.
+ * jpeg/script: reads the definitions of the coding in a skeleton's segments: tables, restart
+ * intervals, and the coefficients of each scan. The bytes may be hostile; the results are within
+ * bounds. Pure.
  */
 #ifndef PSTK_JPEG_SCRIPT_H
 #define PSTK_JPEG_SCRIPT_H

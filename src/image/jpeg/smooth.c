@@ -9,8 +9,8 @@ typedef int16_t weights[SIDE][SIDE];
 
 /* The formula that estimates one coefficient. */
 struct estimate {
-    uint8_t zigzag;        /* its place in the zigzag order */
-    uint8_t natural;       /* its place in a block */
+    uint8_t zigzag;        /* position in the zigzag order */
+    uint8_t natural;       /* position in a block */
     uint8_t is_transposed; /* 1: rows of `weights` are columns of the window */
     const weights *weights;
 };
@@ -66,7 +66,7 @@ static const struct estimate dc_estimates[] = {
 
 /* The known bits of a component's coefficients after a scan. */
 struct known {
-    int bits[N_BITS]; /* in zigzag order: low bits that no scan gave; -1: all */
+    int bits[N_BITS]; /* in zigzag order: number of low bits that no scan gave; -1: all */
     const struct estimate *estimates;
     uint32_t n_estimates;
 };
@@ -75,13 +75,13 @@ struct known {
 struct plane {
     const jpeg_component_info *component;
     JBLOCKARRAY blocks;   /* rows of blocks, MCU padding included */
-    const int16_t *dc;    /* their DC values as the scans gave them; `across` a row */
+    const int16_t *dc;    /* their DC values as the scans gave them, with rows of `across` values */
     uint32_t across;      /* columns of blocks that have pixels */
     struct known last;    /* for rows up to last_fed_row */
     struct known earlier; /* for rows after it */
 };
 
-/* The rows and columns of the DC values that the window sees. */
+/* The rows and columns of the DC values in the window. */
 struct window {
     uint32_t rows[SIDE], columns[SIDE];
 };

@@ -34,7 +34,8 @@ int pstk__jpeg_put_scan(struct pstk__jpeg_attempt *attempt, struct pstk_error *e
 /* Write the skeleton, and write_scan's data after each scan header. */
 int pstk__jpeg_splice(struct pstk__jpeg_attempt *attempt, struct pstk_error *err);
 
-/* Return the most bytes of a rebuilt file with this frame and skeleton, by any method. */
+/* Return the largest number of bytes of a rebuilt file with this frame and skeleton, by any method.
+ */
 uint64_t pstk__jpeg_splice_bound(const struct pstk__jpeg_frame *f, uint64_t skeleton_size);
 
 #endif

@@ -205,7 +205,7 @@ static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_f
 
 /* The result of writing a field. */
 enum written {
-    NOT_SMALLER = 0, /* no field: the file is stored as it is */
+    NOT_SMALLER = 0, /* no field: the file is stored unchanged */
     GIVES_BACK = 1,  /* it decodes to out->plain */
     GIVES_OTHER = 2  /* it decodes to other bytes */
 };
@@ -238,7 +238,7 @@ static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk_
     return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
 }
 
-/* Return the reason for storing a file as it is, when its coefficients cannot be read; `code` is
+/* Return the reason for storing a file unchanged, when its coefficients cannot be read; `code` is
  * the reader's result. */
 static uint32_t reason_of(int code)
 {
@@ -301,7 +301,7 @@ static int replace(struct pstk__planes_encoder *encoder, struct pstk__jpeg_image
                     : rc;
 }
 
-/* Store the file as it is, for this reason. */
+/* Store the file unchanged, for this reason. */
 static int keep(struct pstk__planes_file *out, uint32_t passthrough)
 {
     *out = (struct pstk__planes_file){.passthrough = passthrough};

@@ -23,10 +23,10 @@ struct pstk__planes_file {
     const uint8_t *plain; /* the file that decoding gives back: the original, or, */
     uint64_t plain_size;
     uint32_t equivalent;  /* when this is 1, another file with the same coefficients and markers */
-    uint32_t passthrough; /* enum pstk_passthrough: reason for storing the file as it is; else 0 */
+    uint32_t passthrough; /* enum pstk_passthrough: reason for storing the file unchanged; else 0 */
 };
 
-/* Encode a JPEG file as planes. Returns 1: done. 0: the file is stored as it is, for the reason in
+/* Encode a JPEG file as planes. Returns 1: done. 0: the file is stored unchanged, for the reason in
  * out->passthrough. ENOMEM. */
 int pstk__planes_encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err);
@@ -43,8 +43,8 @@ struct pstk__planes_field {
  * message names no location. Takes memory from the arena and gives it back. */
 int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes_field *field,
                         uint8_t *out, struct pstk__arena *arena, struct pstk_error *err);
-/* Return the most bytes of arena that decode takes, for images up to these sides, of at most
- * max_pixels, whose files have at most plain_size bytes. */
+/* Return the largest number of arena bytes that decode takes, for images up to these sides, of at
+ * most max_pixels, whose files have at most plain_size bytes. */
 uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t max_pixels,
                                      uint64_t plain_size);
 

@@ -46,7 +46,7 @@ enum pstk__planes_context {
 /* Bytes of the bits at the start of the models, one for each context: 1 if it shares the table of
  * the context before it. */
 #define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
-/* Most tables of an image; the tables of two images fit the shared memory of a GPU's
+/* Largest number of tables of an image; the tables of two images fit the shared memory of a GPU's
  * multiprocessor. */
 #define PSTK__PLANES_MAX_TABLES 24
 /* Bytes of the bits after them, in an image with a built-in set, one for each table: 1 if the image
@@ -54,12 +54,13 @@ enum pstk__planes_context {
 #define PSTK__PLANES_OWN_SIZE (PSTK__PLANES_MAX_TABLES / 8)
 #define PSTK__PLANES_N_SETS 4 /* sets of tables built into the format (sets.h) */
 
-/* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
+/* Return the context of a map byte, and of a value at position z (1..63) of the zigzag order in a
  * block with `count` map bytes (1..8). chroma: 0 or 1. */
 uint32_t pstk__planes_map_context(uint32_t chroma, uint32_t byte);
 uint32_t pstk__planes_value_context(uint32_t chroma, uint32_t count, uint32_t z);
 
-/* Fill in number[c] for the context c of each count and place; count 0 and place 0 have none. */
+/* Fill in number[c] for the context c of each count and position; count 0 and position 0 have none.
+ */
 void pstk__planes_value_tables(uint8_t tables[9][64], uint32_t chroma,
                                const uint8_t number[PSTK__N_CONTEXTS]);
 
@@ -145,7 +146,7 @@ uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
 /* Return the MCU rows of an image, and the blocks of all components in one of them. */
 uint32_t pstk__planes_mcu_rows(const struct pstk__jpeg_frame *f);
 uint32_t pstk__planes_mcu_row_blocks(const struct pstk__jpeg_frame *f);
-/* Most blocks of a strip of more than one MCU row; this bounds a reader's memory. */
+/* Largest number of blocks of a strip of more than one MCU row; this bounds a reader's memory. */
 #define PSTK__PLANES_STRIP_BLOCKS 16384u
 
 /* Set rows [*begin, *end) of blocks of component c in a strip. */
@@ -154,6 +155,6 @@ void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip
 /* Return the blocks of all components in a strip. *n_luma: the blocks of the first component. */
 uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
                                    uint32_t *n_luma);
-#define PSTK__PLANES_MAX_VALUES 63 /* most values of a block */
+#define PSTK__PLANES_MAX_VALUES 63 /* largest number of values of a block */
 
 #endif

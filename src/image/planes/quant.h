@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define PSTK__QUANT_MAX_SIZE 129 /* most bytes written */
+#define PSTK__QUANT_MAX_SIZE 129 /* largest number of bytes written */
 
 /* Write a table (natural order); returns its size in bytes. */
 uint32_t pstk__quant_write(uint8_t out[PSTK__QUANT_MAX_SIZE], const uint16_t quant[64]);

@@ -20,7 +20,7 @@
 
 #define PSTK__RANS_BITS 10
 #define PSTK__RANS_ONE (1u << PSTK__RANS_BITS)
-#define PSTK__RANS_LOW (1u << 16) /* the least state, in which coding begins and ends */
+#define PSTK__RANS_LOW (1u << 16) /* smallest state, in which coding begins and ends */
 /* Lanes of a coder: 4, 16 or 64. Each has a state of 4 bytes, so fewer symbols take fewer lanes. */
 #define PSTK__RANS_FEW_LANES 4
 #define PSTK__RANS_SOME_LANES 16

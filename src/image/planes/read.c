@@ -343,7 +343,7 @@ static int decode_wide(struct decoding *decoding)
     return 0;
 }
 
-/* Decode the runs in order: each determines how many symbols the next ones have. */
+/* Decode the runs in order: each determines the number of symbols of the next ones. */
 static int decode_runs(struct decoding *decoding)
 {
     if (decode_counts(decoding) < 0 || decode_maps(decoding) < 0 || decode_values(decoding) < 0 ||

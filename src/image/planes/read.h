@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/read: decodes strips of planes when they are needed, and passes them on as rows of blocks.
- * Hostile bytes give EBADMSG: every strip must use exactly its own bytes, and end in the state in
- * which coding began. That does not replace a checksum, which the record has.
+ * planes/read: decodes strips of planes on demand, and passes them on as rows of blocks. Hostile
+ * bytes give EBADMSG: every strip must use exactly its own bytes, and end in the state in which
+ * coding began. That does not replace a checksum, which the record has.
  */
 #ifndef PSTK_PLANES_READ_H
 #define PSTK_PLANES_READ_H
@@ -69,8 +69,8 @@ int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t firs
 /* Expand all coefficients of all components to blocks[c] (rows * stride * 64, natural order). */
 int pstk__planes_expand(struct pstk__planes_reader *reader, int16_t *const blocks[4],
                         struct pstk_error *err);
-/* Return the most bytes of arena that open takes for images up to these sides. Derived in a
- * comment. */
+/* Return the largest number of arena bytes that open takes for images up to these sides. Derived in
+ * a comment. */
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height);
 
 #endif

@@ -12,14 +12,14 @@
 #include "image/jpeg/frame.h"
 
 #define PSTK__SKELETON_LEVEL 9 /* zstd's level, for some 600 bytes */
-/* Most bytes of a usual skeleton: start and end, JFIF, four tables of quantisation, the frame
- * header and the scan header of four components, and the Huffman tables. */
+/* Largest number of bytes of a usual skeleton: start and end, JFIF, four tables of quantisation,
+ * the frame header and the scan header of four components, and the Huffman tables. */
 #define PSTK__SKELETON_MAX_USUAL (4 + 18 + 4 * 133 + 22 + 16 + 432)
 
 /* Write the usual skeleton of a frame; returns its size. */
 uint32_t pstk__skeleton_usual(uint8_t out[PSTK__SKELETON_MAX_USUAL],
                               const struct pstk__jpeg_frame *f);
-/* Return the most bytes that a skeleton of `size` bytes takes. */
+/* Return the largest number of bytes that a skeleton of `size` bytes takes. */
 uint64_t pstk__skeleton_bound(uint64_t size);
 /* Store a skeleton in out[0, bound of its size). `zstd` has level PSTK__SKELETON_LEVEL and no
  * dictionary. Returns the stored size, or <0. */

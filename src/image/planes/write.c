@@ -15,8 +15,8 @@
 
 enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RUNS };
 
-/* Most symbols of a block: a count, 8 map bytes, 63 values, 2 of the DC, and 2 for each wide
- * value. */
+/* Largest number of symbols of a block: a count, 8 map bytes, 63 values, 2 of the DC, and 2 for
+ * each wide value. */
 #define BLOCK_SYMBOLS (1 + 8 + 63 + 2 + 2 * 63)
 #define SLACK 128 /* bytes that kernels may write past their output */
 #define WIDE 128  /* the symbol of a wide value */
@@ -31,7 +31,7 @@ enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RU
 /* A strip is closed when it has this many blocks. With fewer blocks, the strip's 128 bytes of idle
  * state and its seven unfilled groups cost more than a crop saves by not decoding it. */
 #define STRIP_BLOCKS 1536
-/* A value rarer than 1 / RARE in its context is coded as a wide value, because a table's least
+/* A value rarer than 1 / RARE in its context is coded as a wide value, because a table's smallest
  * frequency for it would cost the other symbols more. */
 #define RARE 4096
 
@@ -497,7 +497,7 @@ static uint32_t choose_lanes(const struct work *work)
                                                    : PSTK__RANS_LANES;
 }
 
-/* Most symbols of a block in each run. */
+/* Largest number of symbols of a block in each run. */
 static const uint8_t per_block[N_RUNS] = {1, 8, 63, 1, 1, 63, 63};
 
 static uint64_t strip_blocks(const struct pstk__planes_header *h)

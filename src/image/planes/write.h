@@ -27,7 +27,7 @@ struct pstk__planes_source {
  * memory from the arena and gives it back. */
 int64_t pstk__planes_write(const struct pstk__planes_source *source, uint8_t *out,
                            uint64_t capacity, struct pstk__arena *arena, struct pstk_error *err);
-/* Return the most bytes of arena that a write takes. */
+/* Return the largest number of arena bytes that a write takes. */
 uint64_t pstk__planes_write_scratch(const struct pstk__jpeg_frame *f);
 
 #endif

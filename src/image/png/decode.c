@@ -39,7 +39,7 @@ struct file {
 /* An image being decoded; on the stack of png_decode. */
 struct reader {
     struct file file;
-    uint64_t at;                       /* <= file.size */
+    uint64_t at;                       /* position of the next byte, <= file.size */
     struct pstk__png_salvage *salvage; /* in the arena; libpng reads its bytes; NULL: it reads those
                                           of `file` */
     struct pstk__arena *arena;
@@ -245,7 +245,7 @@ static void begin_image(struct reader *reader, const struct request *request)
     png_read_info(png, reader->info);
 }
 
-/* Find the tRNS chunk that applies: the last one, wherever it is, as in Pillow. None may be shorter
+/* Find the tRNS chunk that applies: the last one of the file, as in Pillow. None may be shorter
  * than `least` bytes. NULL: there is none. */
 static const uint8_t *find_transparency(const struct reader *reader, uint32_t least,
                                         uint32_t *length)
@@ -297,7 +297,7 @@ static void choose_palette_alpha(struct reader *reader)
         reader->colors[i][3] = chunk[i];
 }
 
-/* Let libpng return indices. Indices past the end of the palette are black, as in Pillow 12. */
+/* Make libpng return indices. Indices past the end of the palette are black, as in Pillow 12. */
 static void choose_palette(struct reader *reader, uint32_t channels)
 {
     png_color *palette = NULL;
@@ -338,8 +338,8 @@ static void choose_alpha(struct reader *reader, uint32_t color)
         memset(reader->key, chunk[0] || chunk[1] ? 255 : 0, sizeof reader->key);
 }
 
-/* Let libpng return the samples as coded: one byte each, or two for 16 bits in the machine's order,
- * which is little-endian. */
+/* Make libpng return the samples as coded: one byte each, or two for 16 bits in the machine's
+ * order, which is little-endian. */
 static void choose_samples(struct reader *reader)
 {
     const int is_wide = png_get_bit_depth(reader->png, reader->info) == 16;
@@ -491,7 +491,7 @@ static int png_open(void **out, struct pstk__arena *arena, uint32_t isa, struct 
     return 0;
 }
 
-/* Let libpng read the bytes of a repaired file instead of the image's own; its header goes to
+/* Make libpng read the bytes of a repaired file instead of the image's own; its header goes to
  * *found. Returns -1 with the reader's text or out_of_memory set. */
 static int begin_salvage(struct reader *reader, struct pstk__image_info *found)
 {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Most bytes that are inflated to check texts; Pillow refuses a file with more text
+/* Largest number of bytes that are inflated to check texts; Pillow refuses a file with more text
  * (MAX_TEXT_MEMORY). */
 #define CHECK_MAX (64ull << 20)
 /* Lines before the hexadecimal digits of a raw profile: an empty one, its name, its size. */
@@ -22,8 +22,7 @@ struct metadata {
     int is_refused;                  /* 1: Pillow cannot read the last text "exif" as Exif */
     struct pstk__png_text profile;   /* key NULL: there is none */
     struct pstk__png_text xmp;       /* size 0: there is none */
-    struct pstk__png_text xmp_bytes; /* text of the last iTXt chunk, UTF-8 or not; used if `xmp` is
-                                        empty */
+    struct pstk__png_text xmp_bytes; /* number of bytes inflated so far */
     uint64_t n_checked;              /* bytes inflated so far */
 };
 

@@ -134,8 +134,8 @@ static int next_piece(struct pstk__png_rows *rows)
     return 1;
 }
 
-/* Inflate no further than the last row: zlib may refuse bytes before or at its end, and Pillow does
- * not look at later ones. */
+/* Inflate no further than the last row: zlib may refuse bytes before or at its end, and Pillow
+ * reads no later ones. */
 int64_t pstk__png_rows_next(struct pstk__png_rows *rows, uint8_t *out)
 {
     while (rows->n_left > 0) {

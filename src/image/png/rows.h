@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * png/rows: the rows of a PNG file whose rows are whole and whose fault comes after them: a wrong
- * CRC of its data, data after the last row, no IEND. Takes what Pillow 12 loads, except animations,
- * and refuses what Pillow refuses. Rows come as they are filtered; whoever unfilters them checks
- * the filters.
+ * CRC of its data, data after the last row, no IEND. Takes the files that Pillow 12 loads, except
+ * animations, and refuses those that Pillow refuses. Rows come as they are filtered; whoever
+ * unfilters them checks the filters.
  *
  *   begin -> next, until it returns 0 -> after, until it returns 0; close at any time
  */
@@ -28,7 +28,7 @@ struct pstk__png_rows {
                          are complete, as Pillow does */
     uint64_t at;      /* offset of the next chunk */
     uint64_t piece_at, piece_end; /* offsets of the image data that zlib does not have yet */
-    uint64_t n_left;              /* bytes of rows still to come */
+    uint64_t n_left;              /* bytes of rows that are still missing */
     z_stream in;
     int is_open; /* 1: in is open */
 };

@@ -25,7 +25,7 @@ int pstk__png_text_of(const struct pstk__png_chunk *chunk, struct pstk__png_text
 /* Return 1 when the text has this key. */
 int pstk__png_text_is(const struct pstk__png_text *text, const char *key);
 
-/* Most bytes of an inflated text: Pillow's MAX_TEXT_CHUNK. */
+/* Largest number of bytes of an inflated text: Pillow's MAX_TEXT_CHUNK. */
 #define PSTK__PNG_TEXT_MAX (1u << 20)
 /* Bytes for zlib's state and window: 44 KiB by its documentation; zlib's forks take some more. */
 #define PSTK__PNG_INFLATE_SIZE (64u << 10)

@@ -2,17 +2,17 @@
 /*
  * cache: a folder of bytes that can be made again: unpacked files, or fetched parts of files.
  *
- * An entry has a key: the file that it was made of, and the range of bytes in that file. The writer
- * uses a temporary name, so an entry is either complete or absent. Every block of an entry has a
- * CRC32C, which is checked at each read. Several processes share a folder, and can read each
- * other's entries. The folder has a limit in bytes; the least recently used entries are evicted
- * first. An evicted entry whose file is open in any process stays readable through that file, and
- * takes room on the disk until the file is closed. So the limit bounds the files in the folder, not
- * the bytes that the disk has less. A caller that keeps entries open (format/files.h) may fill a
- * disk whose folder is small; nothing here can give that room back, and begin fails with ENOSPC.
+ * An entry has a key: its source file, and the range of bytes in that file. The writer uses a
+ * temporary name, so an entry is either complete or absent. Every block of an entry has a CRC32C,
+ * which is checked at each read. Several processes share a folder, and can read each other's
+ * entries. The folder has a limit in bytes; the least recently used entries are evicted first. An
+ * evicted entry whose file is open in any process stays readable through that file, and takes room
+ * on the disk until the file is closed. So the limit bounds the files in the folder, not the disk
+ * space used. A caller that keeps entries open (format/files.h) may fill a disk even though the
+ * folder is within its limit. The cache cannot free that space, and begin fails with ENOSPC.
  *
- * A failure is an error of the call, whose message says what to do; the caller decides whether it
- * ends the run. A file that can only be read unpacked cannot be read without its entry.
+ * A failure is an error of the call, and its message has advice; the caller decides whether it ends
+ * the run. A file that can only be read unpacked cannot be read without its entry.
  */
 #ifndef PSTK_CACHE_H
 #define PSTK_CACHE_H
@@ -49,10 +49,10 @@ void pstk__cache_close(struct pstk__cache *cache);
  * allocates. Any thread. */
 int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      struct pstk__file *file);
-/* Remove the entry of a key that a read found damaged. file: the open file that was read, so an
- * entry that another has made since stays; NULL: any entry of the key. Waits up to 10 s for a
- * process that holds the folder's lock. 1: the entry is gone, so find and begin do not meet it
- * again; 0: it is still there, because the folder is locked or read-only. Any thread. */
+/* Remove the entry of a key that a read found damaged. file: the open file that was read, so that
+ * an entry made by another process since then stays; NULL: any entry of the key. Waits up to 10 s
+ * for a process that holds the folder's lock. 1: the entry is removed, so find and begin do not
+ * meet it again; 0: it still exists, because the folder is locked or read-only. Any thread. */
 int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      const struct pstk__file *file);
 
@@ -70,19 +70,18 @@ int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *ke
  * A maker that dies is none any more: the next begin succeeds.
  */
 
-/* Begin the entry of a key, which will have up to `size` bytes: entries that were used least
- * recently leave until it fits, and the disk sets its room aside. Returns owned. Any thread.
- * EBUSY: another is making it, or has just made it, or others are writing so much that there is no
- * room for it now: wait, find, begin again. ENOSPC: the disk is full; EFBIG: it is larger than the
- * cache may be, than a file may be (ulimit -f), or than 2^60 bytes; EINVAL: the key's path is too
- * long; EACCES, EPERM, EROFS as EACCES: the folder cannot be written to; ENOTSUP: its files cannot
- * be locked; ETIMEDOUT: another process has had it locked for 10 s. Messages say what to do.
- */
+/* Begin the entry of a key, which will have up to `size` bytes: evict the least recently used
+ * entries until it fits, and allocate its room on the disk. Returns owned. Any thread. EBUSY:
+ * another process is making it, or has just made it, or others write so much that it has no room
+ * for now: wait, find, begin again. ENOSPC: the disk is full; EFBIG: it exceeds the limit of the
+ * cache, the largest file (ulimit -f), or 2^60 bytes; EINVAL: the key's path is too long; EACCES,
+ * EPERM, EROFS as EACCES: the folder is not writable; ENOTSUP: its files cannot be locked;
+ * ETIMEDOUT: another process has had it locked for 10 s. Messages have advice. */
 int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache,
                       const struct pstk__cache_key *key, uint64_t size, struct pstk_error *err);
 /* The progress of an entry that is being made. */
 struct pstk__cache_progress {
-    uint64_t n_done, n_total; /* bytes noted as written, and about how many there will be */
+    uint64_t n_done, n_total; /* bytes noted as written, and the approximate total */
     int64_t changed_ns;       /* time of the last write, ns since 1970 */
 };
 /* 1: the entry of a key is being made; 0: it is not. A process that only tries to begin does not

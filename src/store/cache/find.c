@@ -108,7 +108,7 @@ static int64_t entry_read_at(const struct pstk__file *file, void *buffer, uint64
     return (int64_t)size;
 }
 
-/* Gives the time of the file that the entry was made of. The time of the entry's own file is that
+/* Get the time of the file that the entry was made from. The time of the entry's own file is that
  * of its last use. */
 static int entry_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * folder: the files of a cache, their bytes, and the choice of those that are evicted.
+ * folder: the files of a cache, their bytes, and the choice of entries to evict.
  *
  * The folder `entries` has the file `lock`, and each entry under a name of 32 digits made of its
  * key; an entry that is being written has ".tmp" after the name. A writer holds a lock (flock) on
- * its file until it is done: a file without a lock is a dead writer's, and is removed. A file that
- * is being written has its full size from the start, so all processes see how much it takes.
+ * its file until it is done. The writer of a file without a lock is dead, and the file is removed.
+ * A file that is being written has its full size from the start, so that all processes see how much
+ * it takes.
  *
- * `lock` holds the bytes of all files, which change only under its lock. A killed process leaves
- * this sum too high, never too low: it counts before it makes a file, and after it removes one. The
- * files are counted again when the sum would exceed the limit.
+ * `lock` holds the sum of the bytes of all files, which changes only under its lock. A killed
+ * process leaves this sum too high, never too low: a process adds to it before it makes a file, and
+ * subtracts after it removes one. The files are counted again when the sum would exceed the limit.
  */
 #ifndef PSTK_CACHE_FOLDER_H
 #define PSTK_CACHE_FOLDER_H

@@ -68,8 +68,8 @@ static struct named parse(const char *name)
     return named;
 }
 
-/* 1: the builder that held the index's lock is dead. Points have several builders, so their file
- * must be without a write for long. *lock: to be held while the file is removed, or -1. */
+/* 1: the builder that held the index's lock is dead. Points have several builders, so nobody may
+ * have written to their file for long. *lock: to be held while the file is removed, or -1. */
 static int is_dead(int dir, const char *name, const struct named *named, const struct stat *st,
                    int *lock)
 {
@@ -82,7 +82,7 @@ static int is_dead(int dir, const char *name, const struct named *named, const s
     return *lock < 0 ? errno == ENOENT : flock(*lock, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Remove one of these files. 1: it is gone; 0: it is still there, or was gone before. */
+/* Remove one of these files. 1: it is removed; 0: it still exists, or did not exist before. */
 static int remove_file(struct pstk__cache_indexes *indexes, const char *name,
                        const struct named *named, const struct stat *st)
 {

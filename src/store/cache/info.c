@@ -202,7 +202,7 @@ int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
     if (with_checksums > 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "with_checksums: value is %u; must be 0 or 1", with_checksums);
-    /* Indexes come first: if they are refused, the entries stay as well. */
+    /* Remove indexes first: if that is refused, the entries stay as well. */
     r = pstk__cache_indexes_open(&indexes, cache_path, index_folders[0], 1, err);
     if (r == 0)
         r = pstk__cache_indexes_open(&of_tables, cache_path, index_folders[1], 1, err);

@@ -97,7 +97,7 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
 }
 
 /* Give the empty file its size, and allocate that room if the disk can. 0 or a negative errno. */
-static int set_aside(const struct pstk__cache_writer *writer, uint64_t size)
+static int allocate_file(const struct pstk__cache_writer *writer, uint64_t size)
 {
     int r;
     do
@@ -125,14 +125,14 @@ static int reserve(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
     writer->reserved = size;
     r = pstk__cache_count(ledger);
     if (r == 0 || is_full(r))
-        r = set_aside(writer, size);
+        r = allocate_file(writer, size);
     while (is_full(r) && ftruncate(writer->fd, 0) == 0) {
         writer->reserved = 0; /* evict counts all files again, this empty one included */
         if (pstk__cache_evict(writer->cache, ledger, size) <= 0)
             break;
         pstk__cache_add(ledger, size);
         writer->reserved = size;
-        r = set_aside(writer, size);
+        r = allocate_file(writer, size);
     }
     if (r == 0)
         r = pstk__cache_count(ledger);

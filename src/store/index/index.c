@@ -154,7 +154,7 @@ static int read_tail(struct pstk__index *index, const uint8_t *header, const uin
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* Return why the header is not that of an index with this key, or NULL. */
+/* Return why the header does not belong to an index with this key, or NULL. */
 static const char *header_wrong(const uint8_t *header, const uint64_t key[2], uint64_t size)
 {
     static const char *const wrong[] = {

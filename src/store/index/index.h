@@ -69,8 +69,8 @@ static inline int pstk__index_find_field(const struct pstk__inferred_schema *fou
 /* An opened index. Read-only after open. */
 struct pstk__index {
     char *path; /* path of the index file, owned */
-    int held; /* 1 more than the owned descriptor of the file that was read, whose name may lead to
-                 another file by now, or be gone; 0: open it by path */
+    int held; /* 1 + the owned descriptor of the file that was read, whose name may be gone or lead
+                 to another file; 0: open it by path */
     char *location;     /* folder of the data set (location.h), owned, or NULL */
     uint64_t size;      /* bytes of the index file */
     int64_t changed_ns; /* time of change, as in store.h */

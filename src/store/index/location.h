@@ -21,16 +21,16 @@ struct pstk__index_build {
     void *progress_user;
     uint64_t n_done;   /* count reported as done */
     uint64_t n_joined; /* files or samples joined, as the format counts */
-    int code; /* error of the first of these that could not be added, with its message in *err; or 0
-               */
+    int code; /* error of the first file or sample that could not be added, whose message is in
+               *err; or 0 */
     struct pstk_error *err;
 };
 
 /* The functions that check and make an index. */
 struct pstk__index_work {
     void *user;
-    /* Return why an index does not fit the data set as it is now, or NULL: it fits. Static storage.
-     */
+    /* Return why an index does not fit the current state of the data set, or NULL: it fits. Static
+     * storage. */
     const char *(*differs)(void *user, const struct pstk__index *index);
     /* Add all files. If a folder has no room, the caller calls it again with another build. */
     int (*build)(void *user, struct pstk__index_build *build);

@@ -25,7 +25,7 @@
 /* Layout of the lock's file: work done, work in total, name of the holder. */
 enum { DONE = 0, TOTAL = 8, HOLDER = 16, FILE_SIZE = HOLDER + HOLDER_SIZE };
 
-/* The builder, as the file of its lock shows it. Compared byte by byte. */
+/* The builder, described by the file of its lock. Compared byte by byte. */
 struct look {
     uint64_t n_done, n_total;
     uint64_t inode;

@@ -2,8 +2,8 @@
 /*
  * lock: lets one of many processes that need an index build it. The builder holds a lock (flock) on
  * a file next to the index, and writes its name and its progress into that file. The kernel drops
- * the lock of a process that dies. The others wait as long as the file changes: a bare process
- * number can neither be asked nor be trusted from another host or container.
+ * the lock of a process that dies. The others wait as long as the file changes. A process number
+ * would not do: it means nothing on another host or in another container.
  *
  * Nobody waits for another user. Only this user and root can open a file that this user made. If
  * the lock is held, and its file belongs neither to this user nor to the folder's owner, the spot

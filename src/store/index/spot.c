@@ -23,8 +23,8 @@ int pstk__index_spot_of(const struct pstk__index_location *location, int in_cach
 {
     char name[80];
     snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", location->format,
-             location->key[0] ^ (in_cache ? location->place[0] : 0),
-             location->key[1] ^ (in_cache ? location->place[1] : 0),
+             location->key[0] ^ (in_cache ? location->path_digest[0] : 0),
+             location->key[1] ^ (in_cache ? location->path_digest[1] : 0),
              location->ending ? location->ending : PSTK__SIDECAR_INDEX);
     int r = in_cache ? join(spot->folder, location->cache, "/" PSTK__SIDECAR_CACHE, "")
                      : join(spot->folder, location->data, "/" PSTK__SIDECAR_FOLDER, "");
@@ -88,9 +88,10 @@ int pstk__index_spot_read(const struct pstk__index_location *location,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* 1: this user may make files in a folder of `owner`. Root also may in the data owner's folder: in
- * containers everybody is root. An index in any other user's folder would be read by nobody else,
- * might show that user private contents, and would keep the data's owner from making one. */
+/* 1: this user may make files in a folder of `owner`. Root may also in the data owner's folder: in
+ * containers everybody is root. An index in any other user's folder has three faults: nobody else
+ * would read it, it might contain private data, and it would keep the data's owner from making one.
+ */
 static int is_for_writing(uid_t owner, uid_t data_owner)
 {
     const uid_t user = geteuid();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spot: a folder where an index may lie, and the file of its lock. Anybody who can write next to
- * the data may have made the folder. The library makes files only in a folder of this user or of
- * root (root also in the data owner's), which is no link, and opens them through the folder's
- * descriptor. It does not use an index that is a link or lies in a linked folder. The owner that it
- * trusts is that of the opened file, and it reads through that descriptor.
+ * the data may have made the folder. The library makes files only in a folder that is no link and
+ * belongs to this user or root (for root also to the data's owner), and opens them through the
+ * folder's descriptor. It does not use an index that is a link or lies in a linked folder. It
+ * trusts an index by the owner of the opened file, and reads through that descriptor.
  */
 #ifndef PSTK_INDEX_SPOT_H
 #define PSTK_INDEX_SPOT_H
@@ -20,7 +20,7 @@ struct pstk__index_location {
     const char *ending; /* ending of the file's name; NULL: ".index" */
     const char *what;   /* kind of file for messages; NULL: "index" */
     uint64_t key[2]; /* digest of all that the index depends on, except sizes and times of files */
-    uint64_t place[2]; /* digest of the data set's absolute path, for the name in `cache` */
+    uint64_t path_digest[2]; /* digest of the data set's absolute path, for the name in `cache` */
 };
 
 struct pstk__index_spot {

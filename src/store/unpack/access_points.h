@@ -66,7 +66,7 @@ void pstk__access_points_close(struct pstk__access_points *points);
 /* Find the point whose span has the unpacked byte `offset` < of.unpacked. 0 or a negative errno. */
 int pstk__access_points_find(const struct pstk__access_points *points, uint64_t offset,
                              struct pstk__access_point *point);
-/* Read a point's dictionary as the file has it, point->dictionary_kept bytes. 0 or a negative
+/* Read a point's dictionary in its stored form, point->dictionary_kept bytes. 0 or a negative
  * errno. */
 int pstk__access_points_dictionary(const struct pstk__access_points *points,
                                    const struct pstk__access_point *point,

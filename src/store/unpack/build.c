@@ -31,7 +31,7 @@ struct work {
     struct pstk__index_build *build; /* the build in progress, borrowed: n_done bytes, n_joined
                                         files */
     int dir;                         /* folder where points are made, owned; -1: none yet */
-    uint64_t n_bad;                  /* number of damaged files handed on */
+    uint64_t n_bad;                  /* number of damaged files that were passed on */
     uint8_t *is_new; /* for each file 1: its points were made where none existed; owned; each byte
                         is private to its job until the map has ended */
 };
@@ -77,7 +77,7 @@ int pstk__unpack_is_needed(const struct pstk__unpack_files *files, struct pstk_e
     return r > 0 ? 1 : r;
 }
 
-/* Fail because a file is named as compressed files are, but is not compressed. */
+/* Fail because a file has the name of a compressed file, but is not compressed. */
 static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
 {
     const struct pstk__packing *named = pstk__packing_of(pstk__packing_named(pass->name));
@@ -164,8 +164,8 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
     packed->of.packing = pass.of.packing = (uint32_t)packing;
-    /* The file is unpacked when it is first read. Of zstd, it is not known before then whether all
-     * frames have checksums. */
+    /* The file is unpacked when it is first read. Whether all frames of zstd have checksums is
+     * unknown until then. */
     packed->is_checked = packing == PSTK__WHOLE_BZIP2;
     if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
@@ -182,7 +182,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
     return r;
 }
 
-/* As pass_file, but a damaged file is handed on, and does not fail the map. */
+/* As pass_file, but pass on a damaged file instead of failing the map. */
 static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__map_sink *sink,
                              void *result, struct pstk_error *err)
 {
@@ -295,7 +295,7 @@ static int build(void *user, struct pstk__index_build *build)
                                 pstk__index_writer_path(build->writer));
     work->build = build;
     work->n_bad = 0;
-    int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
+    int r = pstk__packed_set_folder(work->table, pstk__index_writer_path(build->writer), err);
     if (r < 0)
         return r;
     pstk__sidecar_remove_left(work->dir, PSTK__SIDECAR_POINTS, PSTK__SIDECAR_DEAD_SECONDS);
@@ -356,8 +356,8 @@ static int has_points(const struct pstk__packed_files *table)
     return 1;
 }
 
-/* The differs callback of store/index/location.h: returns why the points do not fit the files as
- * they are now. */
+/* The differs callback of store/index/location.h: returns why the points do not fit the current
+ * files. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -365,7 +365,7 @@ static const char *differs(void *user, const struct pstk__index *index)
     const char *why = pstk__index_differs(index, files->names, files->sizes, files->changed_ns);
     if (why)
         return why;
-    return pstk__packed_place(work->table, index->path, NULL) < 0 ||
+    return pstk__packed_set_folder(work->table, index->path, NULL) < 0 ||
                    take_rows(work->table, index) < 0 || !has_points(work->table)
                ? "points are missing"
                : NULL;
@@ -394,10 +394,11 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
 {
     struct pstk__index *index;
     struct work work = {.table = table, .files = files, .dir = -1};
-    struct pstk__index_location location = {.data = files->folder,
-                                            .cache = files->cache,
-                                            .format = "points",
-                                            .place = {table->place[0], table->place[1]}};
+    struct pstk__index_location location = {
+        .data = files->folder,
+        .cache = files->cache,
+        .format = "points",
+        .path_digest = {table->path_digest[0], table->path_digest[1]}};
     digest_key(files, location.key);
     work.is_new = calloc(table->names.n + 1, 1);
     if (!work.is_new)
@@ -413,7 +414,7 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
     free(work.is_new);
     if (r < 0)
         return r;
-    r = pstk__packed_place(table, index->path, err);
+    r = pstk__packed_set_folder(table, index->path, err);
     if (r == 0 && take_rows(table, index) < 0)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%s is damaged: remove it, and it is made again", index->path);

@@ -121,8 +121,8 @@ static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
                             const struct pstk__packed_wait *wait)
 {
     /* These stages show no progress: a block of snappy is read as a whole before its first byte is
-     * unpacked, a large entry is synced as slowly as the disk likes, and another entry may have to
-     * end before there is room. */
+     * unpacked, syncing a large entry may take the disk long, and another entry may have to end
+     * before there is room. */
     const uint64_t size = table->at[i].of.unpacked;
     const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY || !wait->is_making ||
                         (size > NOTED_EVERY && wait->making.n_done + NOTED_EVERY >= size);
@@ -135,7 +135,7 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
 {
     const uint64_t seconds = wait->patience.idle_ns / 1000000000;
     char name[PSTK__CACHE_NAME], begin[300] = "";
-    if (!wait->is_making) { /* the message of begin says what it waits for */
+    if (!wait->is_making) { /* begin's message names the reason for the wait */
         if (err)
             snprintf(begin, sizeof begin, "%.299s", err->message);
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
@@ -154,8 +154,8 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
 }
 
 /* Wait a little for an entry that another process or thread makes, or for room. 0: check again; <0.
- * A thread that gives up stores what it saw, so that the next one that wants the file need not wait
- * as long. */
+ * A thread that gives up stores its observation, so that the next thread that wants the file waits
+ * less. */
 static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__cache *cache,
                     const struct pstk__cache_key *key, struct pstk__packed_wait *wait,
                     struct pstk_error *err)

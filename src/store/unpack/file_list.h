@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_list: the files of a data set as its format lists them; some may be compressed. */
+/* file_list: the files of a data set, by its format's list; some may be compressed. */
 #ifndef PSTK_UNPACK_FILE_LIST_H
 #define PSTK_UNPACK_FILE_LIST_H
 
@@ -19,9 +19,9 @@ struct pstk__unpack_files {
     const char *cache;               /* folder for caches, or NULL */
     uint64_t cache_size;             /* max bytes of its entries; 0: auto */
     const char *format;              /* format of the data set */
-    /* Set what is known of file i: the number of its packing (packing.h, whole.h), 0: none, and if
-     * that is not 0, its unpacked bytes. NULL: nothing is known, so first bytes and names decide.
-     */
+    /* Set the known facts about file i: the number of its packing (packing.h, whole.h), 0: none,
+     * and if that is not 0, its unpacked bytes. NULL: nothing is known, so first bytes and names
+     * decide. */
     void (*known)(const void *user, uint64_t i, uint32_t *packing, uint64_t *unpacked);
     const void *known_user;
     /* 1: a file with these first bytes is not compressed, even if they look so; NULL: unknown. */

@@ -30,7 +30,7 @@ struct pstk__unpacker {
     uint32_t flags;    /* flags of the member */
     uint32_t head_crc; /* CRC-32 of the member's header so far */
     uint32_t crc;      /* CRC-32 of its unpacked bytes so far */
-    uint32_t size;     /* number of these, modulo 2^32 */
+    uint32_t size;     /* number of these bytes, modulo 2^32 */
     uint32_t n_bits;   /* bits of the next byte that are taken first */
     uint32_t n_members;
     _Alignas(64) uint8_t arena[ARENA];
@@ -108,7 +108,7 @@ static int gzip_resume(struct pstk__unpacker *gzip, const struct pstk__restart *
 
 /* ---- a member's header and trailer ----------------------------------------------------------- */
 
-/* Go on to the next part after `part` that the member's flags ask for. */
+/* Go on to the next part after `part` that the member's flags announce. */
 static void go_on(struct pstk__unpacker *gzip, enum part part)
 {
     gzip->n = 0;
@@ -125,7 +125,7 @@ static void go_on(struct pstk__unpacker *gzip, enum part part)
     gzip->part = part;
 }
 
-/* 1: what was gathered may be the begin of a member. */
+/* 1: the gathered bytes may be the begin of a member. */
 static int is_magic(const struct pstk__unpacker *gzip)
 {
     return gzip->bytes[0] == 0x1f && (gzip->n < 2 || gzip->bytes[1] == 0x8b);

@@ -16,7 +16,7 @@ struct pstk__unpack_input {
     const char *path;
     const char *name;    /* name in the data set, for messages */
     const char *packing; /* name of the packing, for messages: "gzip" */
-    /* The file as it was when it was listed. */
+    /* The state of the file when it was listed. */
     uint64_t size;      /* bytes */
     int64_t changed_ns; /* time of change, as in store.h */
     /* Receives the n bytes of the file done since the last call; a non-zero result ends with
@@ -27,7 +27,7 @@ struct pstk__unpack_input {
     uint8_t *buffer;           /* borrowed; PSTK__UNPACK_READ bytes */
     struct pstk__unpack_io io; /* in: the bytes read into the buffer; out: set by the owner */
     uint64_t n_read;           /* bytes of the file read */
-    uint64_t reported;         /* bytes of these reported as progress */
+    uint64_t reported;         /* part of n_read that was reported as progress */
 };
 
 /* Return the position in the file of the next byte. */

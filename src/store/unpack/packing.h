@@ -24,7 +24,7 @@ struct pstk__unpack_io {
 
 enum pstk__unpacking {
     PSTK__UNPACK_MORE,   /* the input is empty or the output is full */
-    PSTK__UNPACK_POINT,  /* all that was unpacked is in the output, and reading may begin here */
+    PSTK__UNPACK_POINT,  /* all unpacked bytes are in the output, and reading may begin here */
     PSTK__UNPACK_LARGE,  /* the stream takes more memory than random reading may have */
     PSTK__UNPACK_MEMORY, /* out of memory; only entries of whole.h return it */
     PSTK__UNPACK_BAD,    /* the last bytes are damaged: *why, static storage */
@@ -40,7 +40,7 @@ struct pstk__packing {
     const char *name;    /* "gzip" */
     const char *endings; /* endings of such files' names, each with a space before it */
     const char *repair;  /* advice about damage, for messages */
-    /* 1: the first bytes are those of such a file. n: number of bytes, at least 4. */
+    /* 1: the first bytes belong to such a file. n: number of bytes, at least 4. */
     int (*begins)(const uint8_t *head, uint64_t n);
     /* memory: bytes of an unpacker. init: make an unpacker in such memory, 64-byte aligned,
      * borrowed for its life; NULL: the memory is too small. No close is needed. */
@@ -80,7 +80,7 @@ uint32_t pstk__packing_named(const char *name);
 /* Compress and unpack a dictionary with deflate. Both return the number of bytes made, or 0: they
  * do not fit. */
 uint32_t pstk__dictionary_pack(uint8_t *to, uint32_t max, const uint8_t *dictionary, uint32_t size);
-/* unpacker: one of gzip, which afterwards stands at no position. */
+/* unpacker: one of gzip; afterwards it has no position. */
 uint32_t pstk__dictionary_unpack(struct pstk__unpacker *unpacker, uint8_t *to, uint32_t max,
                                  const uint8_t *packed, uint32_t size);
 

@@ -18,8 +18,8 @@ int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 
-/* Return the place that a path hashes to. */
-static uint64_t location_of(const struct pstk__packed_files *table, const char *path)
+/* Return the bucket that a path hashes to. */
+static uint64_t bucket_of(const struct pstk__packed_files *table, const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
     for (; *path; path++)
@@ -32,9 +32,9 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
     const size_t n = strlen(table->folder);
     if (strncmp(path, table->folder, n) != 0 || path[n] != '/')
         return PSTK__NO_FILE;
-    /* The loop ends, because at least half of the places are free. */
-    for (uint64_t place = location_of(table, path + n + 1);; place = (place + 1) & table->mask) {
-        const uint32_t number = table->places[place];
+    /* The loop ends, because at least half of the buckets are free. */
+    for (uint64_t bucket = bucket_of(table, path + n + 1);; bucket = (bucket + 1) & table->mask) {
+        const uint32_t number = table->buckets[bucket];
         if (number == PSTK__NO_FILE ||
             strcmp(pstk__texts_get(&table->names, number), path + n + 1) == 0)
             return number;
@@ -42,15 +42,15 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
 }
 
 /* Enter all files. A name that is listed twice is entered once: both are the same file. */
-static void fill_places(struct pstk__packed_files *table)
+static void fill_buckets(struct pstk__packed_files *table)
 {
-    for (uint64_t place = 0; place <= table->mask; place++)
-        table->places[place] = PSTK__NO_FILE;
+    for (uint64_t bucket = 0; bucket <= table->mask; bucket++)
+        table->buckets[bucket] = PSTK__NO_FILE;
     for (uint64_t i = 0; i < table->names.n; i++) {
-        uint64_t place = location_of(table, pstk__texts_get(&table->names, i));
-        while (table->places[place] != PSTK__NO_FILE)
-            place = (place + 1) & table->mask;
-        table->places[place] = (uint32_t)i;
+        uint64_t bucket = bucket_of(table, pstk__texts_get(&table->names, i));
+        while (table->buckets[bucket] != PSTK__NO_FILE)
+            bucket = (bucket + 1) & table->mask;
+        table->buckets[bucket] = (uint32_t)i;
     }
 }
 
@@ -60,9 +60,9 @@ static void find_folder(struct pstk__packed_files *table)
     char real[PATH_MAX];
     struct stat st;
     const char *path = realpath(table->folder, real) ? real : table->folder;
-    table->place[0] = 3;
-    table->place[1] = 4;
-    pstk__index_digest(table->place, path, strlen(path));
+    table->path_digest[0] = 3;
+    table->path_digest[1] = 4;
+    pstk__index_digest(table->path_digest, path, strlen(path));
     table->data_owner = stat(path, &st) == 0 ? st.st_uid : UINT32_MAX;
 }
 
@@ -79,9 +79,9 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
     table->cache_size = files->cache_size;
     table->has_mutex = pthread_mutex_init(&table->opening, NULL) == 0;
     table->at = calloc(n + 1, sizeof *table->at);
-    table->places = calloc(table->mask + 1, sizeof *table->places);
+    table->buckets = calloc(table->mask + 1, sizeof *table->buckets);
     if (!table->has_mutex || (files->cache && !table->cache_path) || !table->folder || !table->at ||
-        !table->places || pstk__texts_open(&table->names, n, files->names->size) < 0)
+        !table->buckets || pstk__texts_open(&table->names, n, files->names->size) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
                           files->folder);
     for (uint64_t i = 0; i < n; i++) {
@@ -92,7 +92,7 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
                                                           .unpacked = files->sizes[i]};
         table->n_bytes += files->sizes[i];
     }
-    fill_places(table);
+    fill_buckets(table);
     find_folder(table);
     return 0;
 }
@@ -107,12 +107,12 @@ void pstk__packed_close(struct pstk__packed_files *table)
     free(table->cache_path);
     free(table->points);
     free(table->at);
-    free(table->places);
+    free(table->buckets);
     *table = (struct pstk__packed_files){0};
 }
 
-int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
-                       struct pstk_error *err)
+int pstk__packed_set_folder(struct pstk__packed_files *table, const char *index_path,
+                            struct pstk_error *err)
 {
     const char *slash = strrchr(index_path, '/');
     free(table->points);
@@ -133,7 +133,7 @@ int pstk__packed_access_points(const struct pstk__packed_files *table, uint64_t 
     /* The folder for caches has points of several data sets, so their names begin with a digest. */
     const int is_own = strcmp(own, table->points) == 0;
     const int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 PSTK__SIDECAR_POINTS,
-                           table->points, digest[0] ^ (is_own ? 0 : table->place[0]),
-                           digest[1] ^ (is_own ? 0 : table->place[1]));
+                           table->points, digest[0] ^ (is_own ? 0 : table->path_digest[0]),
+                           digest[1] ^ (is_own ? 0 : table->path_digest[1]));
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The last observation of an entry that another process or thread makes; without room, of all
+/* The last observation of an entry that another process or thread makes; if room is lacking, of all
  * entries that are being made. */
 struct pstk__packed_wait {
     struct pstk__patience patience;
@@ -26,8 +26,8 @@ struct pstk__packed {
     uint64_t points_size; /* bytes of its access points file; 0: the file is unpacked into the cache
                            */
     uint32_t head_crc;    /* checksum of the header of its access points file */
-    /* 1: the file is compressed, and all its bytes have checksums in it, as far as that is known
-     * before it is unpacked. */
+    /* 1: the file is compressed, and all its bytes have checksums in it; for a file that was not
+     * unpacked yet, as far as known. */
     uint32_t is_checked;
     struct pstk__packed_wait gave_up; /* observation of the last thread that gave up, guarded by
                                          `opening`; zeros: none */
@@ -41,7 +41,7 @@ struct pstk__packed_files {
     struct pstk__texts names;
     struct pstk__packed *at; /* names.n files, owned */
     uint64_t n_bytes;        /* compressed bytes of all files */
-    uint64_t place[2];       /* digest of the folder's absolute path */
+    uint64_t path_digest[2]; /* digest of the folder's absolute path */
     uint32_t data_owner;     /* user id of the folder's owner */
     char *cache_path;        /* folder for caches, owned, or NULL */
     uint64_t cache_size;     /* limit in bytes, or 0: auto */
@@ -49,8 +49,8 @@ struct pstk__packed_files {
     int has_mutex;
     struct pstk__cache *cache; /* guarded by `opening`; owned; NULL: not open */
     char *points;              /* folder of the access points files, owned; NULL: not known yet */
-    uint32_t *places; /* numbers of files by the hash of their path, owned; PSTK__NO_FILE: free */
-    uint64_t mask;    /* number of places - 1 */
+    uint32_t *buckets; /* numbers of files by the hash of their path, owned; PSTK__NO_FILE: free */
+    uint64_t mask;     /* number of buckets - 1 */
     uint64_t patience_ns;   /* ns that another maker may make no progress; shorter in tests */
     _Atomic int is_stopped; /* 1: nobody wants entries any more */
 };
@@ -65,9 +65,9 @@ void pstk__packed_close(struct pstk__packed_files *table);
 uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *path);
 /* Write the path of a file. 0, or EINVAL: the path is too long. */
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size);
-/* Set the folder of the access points files to that of the index at this path. */
-int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
-                       struct pstk_error *err);
+/* Set the folder of the access points files to the folder of the index at this path. */
+int pstk__packed_set_folder(struct pstk__packed_files *table, const char *index_path,
+                            struct pstk_error *err);
 /* 1: the file is unpacked as a whole. */
 static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
 {
@@ -77,7 +77,7 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
  * read found damaged, and that is dropped first, or NULL. EBADMSG: it cannot be dropped, or the
  * file is damaged; ENOTSUP: no folder for caches is set; ETIMEDOUT: another process makes the
  * entry, and makes no progress; ECANCELED: is_stopped was set; other errors of the cache and of
- * whole.h; the message says what to do. */
+ * whole.h; messages have advice. */
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
                        const struct pstk__file *damaged, struct pstk__file *file,
                        struct pstk_error *err);

@@ -35,13 +35,13 @@ struct slot {
 
 /* An open file. Lock: `opening`; damage: `mutex`. */
 struct opened {
-    uint32_t n; /* how many times it is open */
+    uint32_t n; /* number of times that it is open */
     struct pstk__file file;
     uint64_t device,
         inode; /* identity of the open compressed file, or of the one that `wrong` describes */
     struct pstk__damage damage; /* the last damage that was found */
-    char *wrong; /* why this file is damaged, so that no read unpacks it again; owned; NULL: not
-                    known to be */
+    char *wrong; /* why this file is damaged, so that no read unpacks it again; owned; NULL: no
+                    damage is known */
     /* For a file that is unpacked into the cache, `file` is its entry. If that entry was damaged,
      * `again` is the new entry, which is open and is read once has_again is set. */
     struct pstk__file again;
@@ -235,7 +235,7 @@ static int open_packed(struct pstk__unpack *unpack, struct opened *opened, const
     return r;
 }
 
-/* 1: the file of the store below is the one that was found. */
+/* 1: the file of the store below is the listed one. */
 static int is_same(const struct pstk__unpack *unpack, uint32_t number, const char *path)
 {
     const struct pstk__store *below = unpack->table.store;
@@ -497,7 +497,7 @@ static uint32_t slots_for_cores(void)
     return 2 * n < MIN_SLOTS ? MIN_SLOTS : 2 * n < MAX_SLOTS ? 2 * (uint32_t)n : MAX_SLOTS;
 }
 
-/* Allocate the spans; their memory is touched as they are used. */
+/* Allocate the spans; a page of their memory is first touched when it is used. */
 static int open_slots(struct pstk__unpack *unpack)
 {
     const uint64_t size = (pstk__span_memory(unpack->spans) + 63) / 64 * 64;

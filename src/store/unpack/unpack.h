@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unpack: a store over another store, which shows the compressed files of a data set with their
- * unpacked sizes and bytes. Unpacking begins at points (access_points.h), which one pass over each
- * file finds, and which are kept where the index is (store/index/location.h). A file without near
+ * unpacked sizes and bytes. Unpacking begins at points (access_points.h). One pass over each file
+ * finds them, and they are kept next to the index (store/index/location.h). A file without near
  * points, such as a zstd file with a large frame, is unpacked into the cache (cache/) and read
  * there; if its entry is evicted, the next open makes it again.
  *
  * A read unpacks from the point before it, or continues where an earlier read of that file stopped.
- * Every byte that it returns was compared with a CRC32C of the pass. Files that are not compressed
- * come from the store below. Any thread may read; reads of one span wait for each other.
+ * Every returned byte was compared with a CRC32C of the pass. Files that are not compressed come
+ * from the store below. Any thread may read; reads of one span wait for each other.
  */
 #ifndef PSTK_UNPACK_H
 #define PSTK_UNPACK_H
@@ -18,9 +18,9 @@
 struct pstk__unpack;
 
 /* Find the points of all files, or open those that an earlier call found. Returns owned; NULL: no
- * file is compressed, because none is named so, and the first that is not empty does not begin so.
- * EBADMSG: a file is damaged; ENOTSUP: its samples cannot be read alone; ECANCELED; other errors as
- * of pstk__index_get. */
+ * file is compressed, because no file has such a name, and the first that is not empty does not
+ * begin as such a file. EBADMSG: a file is damaged; ENOTSUP: its samples cannot be read alone;
+ * ECANCELED; other errors as for pstk__index_get. */
 int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files *files,
                       struct pstk_error *err);
 /* Unpack the first n bytes of a file, n <= 4096. Returns the number of bytes it has, 0 if the file

@@ -55,7 +55,7 @@ static int fail_size(const struct run *run)
     return fail_byte(run, why);
 }
 
-/* Hand on the bytes that were unpacked. */
+/* Pass on the unpacked bytes. */
 static int give(struct run *run)
 {
     struct pstk__whole_job *job = run->job;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole: the table of compression formats of files that are unpacked as a whole, from begin to end,
- * and a function that unpacks a file and hands on its bytes piece by piece.
+ * whole: the table of compression formats whose files are unpacked as a whole, from begin to end,
+ * and a function that unpacks a file and passes on its bytes piece by piece.
  */
 #ifndef PSTK_UNPACK_WHOLE_H
 #define PSTK_UNPACK_WHOLE_H
@@ -44,7 +44,8 @@ struct pstk__whole_job {
     const char *path; /* path of the file */
     const char *name; /* name in the data set, for messages */
     uint32_t packing; /* number of its packing */
-    /* The file as it was when it was listed; checked before the first read and after the last. */
+    /* The state of the file when it was listed; checked before the first read and after the last.
+     */
     uint64_t size;      /* bytes */
     int64_t changed_ns; /* time of change, as in store.h */
     uint64_t unpacked;  /* bytes that it must unpack to; PSTK_NONE: any number, which the call then

@@ -11,8 +11,8 @@
 
 struct pstk__whole_stream {
     uint64_t size, unpacked; /* bytes */
-    uint64_t n_in, n_out;    /* bytes gathered, and bytes handed on */
-    char *in, *out;          /* owned; out: set once all input is there */
+    uint64_t n_in, n_out;    /* bytes gathered, and bytes passed on */
+    char *in, *out;          /* owned; out: set once all input is gathered */
 };
 
 static void whole_close(struct pstk__whole_stream *stream)

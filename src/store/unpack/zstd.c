@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd: files of one or more frames (RFC 8878), skippable ones included, such as those of a seek
- * table at the end; the frames are found by reading through the file. A point is the begin of a
- * frame. A frame is read at random if its window is at most 8 MiB.
+ * zstd: files of one or more frames (RFC 8878), skippable ones included, such as a seek table at
+ * the end; the frames are found by reading through the file. A point is the begin of a frame. A
+ * frame is read at random if its window is at most 8 MiB.
  */
 /* Static contexts are stable since zstd 1.4, but declared only on request. */
 #define ZSTD_STATIC_LINKING_ONLY

@@ -241,7 +241,7 @@ TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
         pstk__index_close(index);
     }
     CHECK_EQ(stat(cache, &st), 0);
-    location.place[0] = 5; /* the same names in another place */
+    location.path_digest[0] = 5; /* the same names at another path */
     CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), 0);
     CHECK_EQ(n_built, 2);
     pstk__index_close(index);
