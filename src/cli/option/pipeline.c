@@ -401,12 +401,10 @@ static void build_outputs(struct pipeline *pipeline, int image_only)
                              .image.layout = pipeline->layout,
                              .image.ops = pipeline->ops,
                              .image.n_ops = build_ops(pipeline)};
-    for (uint32_t i = 0; i < pipeline->info.n_fields && !image_only; i++) {
-        const struct pstk_field *field = &pipeline->fields[i];
-        if (field->kind == PSTK_FIELD_SCALAR && strcmp(field->name, "cls") == 0) {
-            pipeline->outputs[pipeline->n_outputs] = plain_output(field);
-            pipeline->outputs[pipeline->n_outputs++].name = "label";
-        }
+    const int label = image_only ? -1 : pipeline_find(pipeline, PSTK_ROLE_LABEL, NULL);
+    if (label >= 0) {
+        pipeline->outputs[pipeline->n_outputs] = plain_output(&pipeline->fields[label]);
+        pipeline->outputs[pipeline->n_outputs++].name = "label";
     }
 }
 
