@@ -64,5 +64,13 @@ def bench_delivers_no_class_where_several_numbers_fit(world):
     expect(label_bytes(path, "--field", "width=int32", "--field", "height=int32"), 0)
 
 
+@test
+def pack_converts_the_picture_and_keeps_other_images(world):
+    path, out = archive(world, "pictures.tar", "depth.png", "jpg"), world.path("pictures")
+    run_json("pack", path, out, "--pixels", 16)
+    found = {field["name"]: field["encodings"] for field in run_json("info", out)["fields"]}
+    expect(found, {"depth.png": {"png": N}, "jpg": {"pixels": N}})
+
+
 if __name__ == "__main__":
     sys.exit(main(TESTS))

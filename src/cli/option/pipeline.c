@@ -6,6 +6,7 @@
 
 #include "option/ignored.h"
 #include "option/opening.h"
+#include "option/role.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
 #include "ui/status.h"
@@ -156,15 +157,7 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
 
 int pipeline_find(const struct pipeline *pipeline, uint32_t role, const char *of)
 {
-    const struct pstk_role_search search = {.size = sizeof search,
-                                            .field_size = sizeof *pipeline->fields,
-                                            .fields = pipeline->fields,
-                                            .n_fields = pipeline->info.n_fields,
-                                            .role = role,
-                                            .of = of};
-    uint32_t found;
-    pstk_role_find(&search, &found, NULL);
-    return found == PSTK_NO_FIELD ? -1 : (int)found;
+    return role_find(pipeline->fields, pipeline->info.n_fields, role, of);
 }
 
 /* Find the samples of an epoch. Returns 0 or an exit status. */
