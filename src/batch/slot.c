@@ -603,9 +603,9 @@ int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err
             slot->users[slot->n_users++] = stream;
         else
             r = pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_CONSUMER,
-                           "stream: value is stream %d of the batch; must be at most %d streams "
-                           "(let one of the earlier streams wait for the work of this one)",
-                           PSTK__MAX_USERS + 1, PSTK__MAX_USERS);
+                           "stream: value is a stream other than the %d that use the batch; must "
+                           "be one of them (let one of them wait for the work of this stream)",
+                           PSTK__MAX_USERS);
     }
     pthread_mutex_unlock(&slot->lock);
     return r;

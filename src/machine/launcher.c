@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/error.h"
 
 #define MAX_DIGITS 9
@@ -48,12 +49,7 @@ int pstk__launcher_fail(const struct pstk__search *search, const char *format, .
 
 const char *pstk__launcher_variable(const struct pstk__search *search, const char *name)
 {
-    const char *const *at = search->query.environment;
-    const size_t n = strlen(name);
-    for (; at && *at; at++)
-        if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
-            return *at + n + 1;
-    return NULL;
+    return pstk__environment_get(search->query.environment, name);
 }
 
 /* Return the text of a variable; "" when it is not set, or has no name. */

@@ -15,6 +15,7 @@
 struct strip {
     const struct pstk__mix_images *images;
     const struct pstk_mixed_row *rows;
+    const struct pstk__lerp_kernels *kernels;
     uint64_t row_size;     /* elements */
     uint64_t begin, n;     /* range of a row, elements */
     uint32_t element_size; /* bytes */
@@ -61,13 +62,13 @@ static void mix_row(const struct strip *strip, uint32_t i, const uint8_t *from)
             cut(strip, i, from);
         return;
     }
-    const struct pstk__blend blend = {.to = at(strip, i),
-                                      .from = from,
-                                      .n = strip->n,
-                                      .keep = (float)row->lam,
-                                      .take = (float)(1.0 - row->lam),
-                                      .dtype = strip->images->dtype};
-    pstk__blend(&blend, strip->images->kernels);
+    const struct pstk__lerp lerp = {.to = at(strip, i),
+                                    .from = from,
+                                    .n = strip->n,
+                                    .keep = (float)row->lam,
+                                    .take = (float)(1.0 - row->lam),
+                                    .dtype = strip->images->dtype};
+    strip->kernels->blend(&lerp);
 }
 
 static void keep(struct strip *strip, uint32_t row)
@@ -112,6 +113,7 @@ void pstk__mix_images(const struct pstk__mix_images *images, const struct pstk_m
         return;
     strip.images = images;
     strip.rows = rows;
+    strip.kernels = pstk__lerp_kernels(images->kernels);
     strip.row_size = (uint64_t)images->height * images->width * images->channels;
     strip.element_size = pstk_dtype_size(images->dtype);
     const uint64_t most = STRIP_SIZE / strip.element_size;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pixels/lerp.h"
 
-#include <penstock/machine.h>
+#include "base/kernels.h"
 
-/* Blend by the kernel of an ISA. Memory limits 256-bit registers already, so AVX-512 has no kernel
- * of its own. */
-void pstk__blend(const struct pstk__blend *blend, uint32_t kernels)
+const struct pstk__lerp_kernels *pstk__lerp_kernels(uint32_t isa)
 {
+    /* Memory limits 256-bit registers already, so AVX-512 has no kernel of its own. */
+    static const void *const entries[] = {
+        &pstk__lerp_c,
 #if defined(__x86_64__) || defined(PSTK_NEON)
-    if (kernels > PSTK_KERNELS_C) {
-        pstk__blend_avx2(blend);
-        return;
-    }
+        &pstk__lerp_avx2,
 #endif
-    (void)kernels;
-    pstk__blend_c(blend);
+    };
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

@@ -6,6 +6,8 @@
 
 #include "base/avx2.h"
 
+#include <penstock/machine.h>
+
 #define FEATURES "avx2,f16c"
 #define TARGET AVX2_TARGET(FEATURES)
 #define INLINE static inline __attribute__((always_inline)) AVX2_TARGET(FEATURES)
@@ -20,7 +22,7 @@ INLINE __m128i f16_of(__m256 v)
     return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
 }
 
-TARGET static uint64_t blend_f16(const struct pstk__blend *b)
+TARGET static uint64_t blend_f16(const struct pstk__lerp *b)
 {
     uint16_t *to = b->to;
     const uint16_t *from = b->from;
@@ -53,7 +55,7 @@ INLINE __m256 rounded_bf16(__m256 v)
     return _mm256_castsi256_ps(_mm256_and_si256(chosen, _mm256_set1_epi32((int)0xffff0000)));
 }
 
-TARGET static uint64_t blend_bf16(const struct pstk__blend *b)
+TARGET static uint64_t blend_bf16(const struct pstk__lerp *b)
 {
     uint16_t *to = b->to;
     const uint16_t *from = b->from;
@@ -70,7 +72,7 @@ TARGET static uint64_t blend_bf16(const struct pstk__blend *b)
     return i;
 }
 
-TARGET static uint64_t blend_f32(const struct pstk__blend *b)
+TARGET static uint64_t blend_f32(const struct pstk__lerp *b)
 {
     float *to = b->to;
     const float *from = b->from;
@@ -84,17 +86,22 @@ TARGET static uint64_t blend_f32(const struct pstk__blend *b)
     return i;
 }
 
-void pstk__blend_avx2(const struct pstk__blend *blend)
+static void blend_avx2(const struct pstk__lerp *lerp)
 {
-    const uint64_t size = pstk_dtype_size(blend->dtype);
-    const uint64_t n = blend->dtype == PSTK_F32   ? blend_f32(blend)
-                       : blend->dtype == PSTK_F16 ? blend_f16(blend)
-                                                  : blend_bf16(blend);
-    struct pstk__blend rest = *blend;
-    rest.to = (uint8_t *)blend->to + n * size;
-    rest.from = (const uint8_t *)blend->from + n * size;
-    rest.n = blend->n - n;
-    pstk__blend_c(&rest);
+    const uint64_t size = pstk_dtype_size(lerp->dtype);
+    const uint64_t n = lerp->dtype == PSTK_F32   ? blend_f32(lerp)
+                       : lerp->dtype == PSTK_F16 ? blend_f16(lerp)
+                                                 : blend_bf16(lerp);
+    struct pstk__lerp rest = *lerp;
+    rest.to = (uint8_t *)lerp->to + n * size;
+    rest.from = (const uint8_t *)lerp->from + n * size;
+    rest.n = lerp->n - n;
+    pstk__lerp_c.blend(&rest);
 }
+
+const struct pstk__lerp_kernels pstk__lerp_avx2 = {
+    .isa = AVX2_ISA,
+    .blend = blend_avx2,
+};
 
 #endif

@@ -2,7 +2,9 @@
 #include "base/cast.h"
 #include "pixels/lerp.h"
 
-static void blend_f32(const struct pstk__blend *b)
+#include <penstock/machine.h>
+
+static void blend_f32(const struct pstk__lerp *b)
 {
     float *to = b->to;
     const float *from = b->from;
@@ -10,7 +12,7 @@ static void blend_f32(const struct pstk__blend *b)
         to[i] = to[i] * b->keep + from[i] * b->take;
 }
 
-static void blend_f16(const struct pstk__blend *b)
+static void blend_f16(const struct pstk__lerp *b)
 {
     uint16_t *to = b->to;
     const uint16_t *from = b->from;
@@ -30,7 +32,7 @@ static float f32_from_bf16(uint16_t half)
     return v.value;
 }
 
-static void blend_bf16(const struct pstk__blend *b)
+static void blend_bf16(const struct pstk__lerp *b)
 {
     uint16_t *to = b->to;
     const uint16_t *from = b->from;
@@ -41,12 +43,17 @@ static void blend_bf16(const struct pstk__blend *b)
     }
 }
 
-void pstk__blend_c(const struct pstk__blend *blend)
+static void blend_c(const struct pstk__lerp *lerp)
 {
-    if (blend->dtype == PSTK_F32)
-        blend_f32(blend);
-    else if (blend->dtype == PSTK_F16)
-        blend_f16(blend);
+    if (lerp->dtype == PSTK_F32)
+        blend_f32(lerp);
+    else if (lerp->dtype == PSTK_F16)
+        blend_f16(lerp);
     else
-        blend_bf16(blend);
+        blend_bf16(lerp);
 }
+
+const struct pstk__lerp_kernels pstk__lerp_c = {
+    .isa = PSTK_KERNELS_C,
+    .blend = blend_c,
+};

@@ -549,8 +549,8 @@ TEST(more_users_than_there_is_room_for_are_refused_and_the_release_has_room)
             CHECK_EQ(pstk__slot_use(s, (void *)k, &err), 0);
         CHECK_EQ(pstk__slot_use(s, stream_b, &err), PSTK_EFBIG);
         CHECK_STR(err.message,
-                  "stream: value is stream 65 of the batch; must be at most 64 "
-                  "streams (let one of the earlier streams wait for the work of this one)");
+                  "stream: value is a stream other than the 64 that use the batch; must be one of "
+                  "them (let one of them wait for the work of this stream)");
         CHECK_EQ(pstk__slot_use(s, (void *)(uintptr_t)3, &err), 0); /* it is there already */
         pstk__slot_use_current(s);
         CHECK_EQ(s->n_users, PSTK__MAX_USERS + (current_result == 0));

@@ -317,7 +317,7 @@ TEST(work_on_a_shares_streams_ends_before_the_slot_is_overwritten)
         for (int k = 0; k < 65; k++)
             CHECK_EQ(pstk_share_use(share, streams[k], NULL), 0);
     CHECK_EQ(pstk_share_use(share, streams[65], &err), PSTK_EFBIG);
-    CHECK(strstr(err.message, "let one of the earlier streams wait"));
+    CHECK(strstr(err.message, "let one of them wait for the work"));
     struct seen *step = seen_open(pstk_share_batch(share));
     struct seen *further = seen_open(pstk_share_batch(share));
     cuda_fake_hold(streams[64]);

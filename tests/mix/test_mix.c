@@ -4,6 +4,7 @@
 #include "base/kernels.h"
 #include "mix/beta.h"
 #include "mix/mix.h"
+#include "pixels/lerp.h"
 #include "support/test.h"
 
 #include <penstock/machine.h>
@@ -368,6 +369,16 @@ TEST(images_are_mixed_as_a_naive_loop_mixes_them)
     }
 }
 
+TEST(the_isa_asked_for_is_the_one_given)
+{
+    for (uint32_t isa = PSTK_KERNELS_AUTO; isa <= PSTK_KERNELS_NEON + 1; isa++) {
+        const struct pstk__lerp_kernels *k = pstk__lerp_kernels(isa);
+        const uint32_t wanted = isa == PSTK_KERNELS_AUTO ? pstk__cpu_kernels() : isa;
+        CHECK((k != NULL) == pstk__kernels_run(wanted));
+        CHECK(!k || k->isa == (wanted == PSTK_KERNELS_AVX512 ? PSTK_KERNELS_AVX2 : wanted));
+    }
+}
+
 /* ---- targets --------------------------------------------------------------------------------- */
 
 TEST(targets_are_mixtures_of_smoothed_one_hot_vectors)
@@ -470,6 +481,7 @@ int main(void)
         CASE(kinds_come_as_often_as_their_probabilities_say),
         CASE(boxes_are_distributed_as_those_of_torchvision_and_of_timm),
         CASE(images_are_mixed_as_a_naive_loop_mixes_them),
+        CASE(the_isa_asked_for_is_the_one_given),
         CASE(targets_are_mixtures_of_smoothed_one_hot_vectors),
         CASE(wrong_settings_are_refused_by_their_names),
     };

@@ -4,9 +4,11 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <penstock/format.h>
 #include <penstock/image_folder.h>
 
 static char top[64];
@@ -203,6 +205,27 @@ static int stop(void *user, uint64_t n_done, uint64_t n_total)
     return 1;
 }
 
+TEST(a_folder_too_deep_is_named_as_where_it_is_read_in_place)
+{
+    char path[256] = "a", message[256];
+    struct pstk_dataset *dataset;
+    struct pstk_error err;
+    begin();
+    const struct pstk_image_folder_settings s = settings();
+    add_folder("a");
+    add_file("a/a.jpg", "");
+    for (int depth = 2; depth <= 65; depth++) {
+        strcat(path, "/d");
+        add_folder(path);
+    }
+    snprintf(message, sizeof message, "%s: folders are nested too deeply here", path);
+    check_refused(&s, PSTK_EINVAL, message);
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_dataset_open(&dataset, top, NULL, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, message) != NULL);
+    end();
+}
+
 TEST(the_search_can_be_canceled)
 {
     uint64_t n_calls = 0;
@@ -218,9 +241,11 @@ TEST(the_search_can_be_canceled)
 
 int main(void)
 {
-    const struct test_case cases[] = {
-        CASE(classes_and_their_images_are_sorted), CASE(a_flat_folder_has_no_classes),
-        CASE(a_folder_without_images_is_no_error), CASE(odd_folders_are_refused),
-        CASE(the_search_can_be_canceled)};
+    const struct test_case cases[] = {CASE(classes_and_their_images_are_sorted),
+                                      CASE(a_flat_folder_has_no_classes),
+                                      CASE(a_folder_without_images_is_no_error),
+                                      CASE(odd_folders_are_refused),
+                                      CASE(a_folder_too_deep_is_named_as_where_it_is_read_in_place),
+                                      CASE(the_search_can_be_canceled)};
     return RUN_CASES(cases);
 }

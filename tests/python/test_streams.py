@@ -124,7 +124,7 @@ with opened() as loader:
         batch["i"].record_stream(further[64])
     except penstock.SettingsError as error:
         assert error.code == "PSTK_EFBIG", error.code
-        assert "stream: value is stream 65 of the batch; must be at most 64 streams" in str(error), error
+        assert "stream: value is a stream other than the 64 that use the batch; must be one of them" in str(error), error
     else:
         raise AssertionError("no error")
     del batch

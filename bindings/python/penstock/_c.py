@@ -2433,6 +2433,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                               POINTER(Error)]),
     "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
+    "pstk_find_cache": (c_int, [POINTER(c_char_p), c_char_p, c_uint64, POINTER(c_uint64), POINTER(Error)]),
     "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),

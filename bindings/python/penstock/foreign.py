@@ -2,8 +2,7 @@
 """Open data sets of other formats: with fields that the caller names, and with a folder for their indexes.
 
 Indexes of data whose own folder cannot be written go to $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
-~/.cache/penstock. Unpacked files there may take $PENSTOCK_CACHE_SIZE bytes. The command has the same rules, in
-src/cli/option/opening.c.
+~/.cache/penstock. Unpacked files there may take $PENSTOCK_CACHE_SIZE bytes. The library has these rules, pstk_find_cache.
 """
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _c, interrupts, paths
+from . import _c, errors, interrupts, paths
 from .arguments import integer, switch, text
 from .errors import SettingsError
 from .hints import kind_of
+from .texts import environment
 from .topics import Foreign, given as topic
 
 if TYPE_CHECKING:
@@ -29,24 +29,16 @@ __all__ = ["Opening", "parquet_of"]
 
 def _cache_folder() -> str | None:
     """Return the path of that folder, which need not exist; None: no variable gives one."""
-    own, xdg, home = (os.environ.get(name, "") for name in ("PENSTOCK_CACHE", "XDG_CACHE_HOME", "HOME"))
-    if own:
-        return own
-    if xdg.startswith("/"):
-        return os.path.join(xdg, "penstock")
-    return os.path.join(home, ".cache", "penstock") if home.startswith("/") else None
+    path = ctypes.create_string_buffer(4096)
+    _c.lib.pstk_find_cache(environment(), path, len(path), None, None)
+    return os.fsdecode(path.value) or None
 
 
 def _cache_size() -> int:
-    """Return the bytes of $PENSTOCK_CACHE_SIZE, such as 500M or 2T (powers of 1024); 0: it is not set. Raises
-    SettingsError."""
-    text = os.environ.get("PENSTOCK_CACHE_SIZE", "")
-    match = re.fullmatch(r"(\d{1,18})([KMGT]?)", text, re.ASCII | re.IGNORECASE)
-    size = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
-    if text not in ("", "0") and not 1 << 20 <= size < 1 << 63:
-        from .errors import SettingsError
-        raise SettingsError(f"PENSTOCK_CACHE_SIZE: value is {text!r}; must be a size such as 256M, at least 1M")
-    return size
+    """Return the bytes of $PENSTOCK_CACHE_SIZE; 0: it is not set. Raises SettingsError."""
+    size, error = ctypes.c_uint64(), errors.new()
+    errors.check(_c.lib.pstk_find_cache(environment(), None, 0, ctypes.byref(size), ctypes.byref(error)), error)
+    return size.value
 
 
 def parquet_of(path: str) -> str | None:

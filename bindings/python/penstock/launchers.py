@@ -12,7 +12,7 @@ from typing import Any
 from . import _c, errors
 from .errors import SettingsError
 from .escapes import escaped
-from .texts import listed
+from .texts import environment
 
 __all__ = ["alone", "distributed", "find"]
 
@@ -59,11 +59,6 @@ def _of_ray() -> _c.KnownRanks | None:
     return _c.KnownRanks(b"Ray Train", _c.KNOWN_BY_LAUNCHER, *found)
 
 
-def _variables(env: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the variables. Other threads may remove some meanwhile."""
-    return [(name, value) for name, value in ((name, env.get(name)) for name in list(env)) if value is not None]
-
-
 def _shown(error: _c.Error) -> str:
     """Return the message, escaped, because it quotes variables."""
     return escaped(error.message.decode(errors="surrogateescape"))
@@ -75,7 +70,7 @@ def _query(env: Mapping[str, str], option: bytes) -> _c.RankQuery:
     known = [one for one in (_of_torch(), _of_jax(), _of_ray()) if one is not None]
     return _c.RankQuery(
         size=sizeof(_c.RankQuery), terminal=_TERMINAL,
-        environment=listed([os.fsencode(f"{name}={value}") for name, value in _variables(env)]),
+        environment=environment(env),
         known=(_c.KnownRanks * len(known))(*known), n_known=len(known), known_size=sizeof(_c.KnownRanks),
         option=option, automatic=b"ranks='auto'", numbers=b"ranks=penstock.Ranks(RANK, WORLD)",
         alone=b"ranks=penstock.Ranks(0, 1)")

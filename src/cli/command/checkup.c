@@ -15,6 +15,7 @@
 #include "option/opening.h"
 #include "option/pipeline.h"
 #include "option/reading.h"
+#include "option/role.h"
 #include "ui/json.h"
 #include "ui/output.h"
 #include "ui/text.h"
@@ -290,16 +291,16 @@ static const char *target_of_images(const struct patient *patient, struct pstk_f
 
 static void look_at_labels(struct patient *patient)
 {
-    struct labels labels = {.field = LABELS_NONE};
+    struct labels labels = {.field = ROLE_NONE};
     struct pstk_error err;
     struct pstk_field field;
     char n[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
     const char *target = target_of_images(patient, &field);
-    if (target && labels_field(patient->dataset) == LABELS_NONE) {
+    if (target && labels_field(patient->dataset) == ROLE_NONE) {
         find(patient->checkup, "labels", FINDING_OK,
              "samples have no class numbers; field %s belongs to their images", target);
-    } else if (labels_field(patient->dataset) == LABELS_SEVERAL) {
+    } else if (labels_field(patient->dataset) == ROLE_SEVERAL) {
         advise(
             find(patient->checkup, "labels", FINDING_NOTE,
                  "several fields may hold class numbers, and none is called cls, label, class or "

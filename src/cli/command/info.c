@@ -16,6 +16,7 @@
 #include "option/ignored.h"
 #include "option/opening.h"
 #include "option/options.h"
+#include "option/role.h"
 #include "ui/json.h"
 #include "ui/message.h"
 #include "ui/status.h"
@@ -508,7 +509,7 @@ static int info(struct info *all)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     all->info.size = sizeof all->info;
-    all->labels.field = LABELS_NONE;
+    all->labels.field = ROLE_NONE;
     int r = pstk_dataset_get_info(all->dataset, &all->info);
     if (r < 0)
         return status_of_code(r);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include <penstock/penstock.h>
-#include <penstock/role.h>
 
 #include "option/opening.h"
+#include "option/role.h"
 #include "ui/json.h"
 #include "ui/message.h"
 #include "ui/text.h"
@@ -22,15 +22,10 @@
 int labels_field(const struct pstk_dataset *dataset)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    struct pstk_role_search search = {.size = sizeof search,
-                                      .field_size = sizeof *fields,
-                                      .fields = fields,
-                                      .role = PSTK_ROLE_LABEL};
-    uint32_t *n = &search.n_fields, found;
-    while (*n < PSTK_MAX_FIELDS && pstk_dataset_get_field(dataset, *n, &fields[*n], NULL) == 0)
-        ++*n;
-    const int n_fit = pstk_role_find(&search, &found, NULL);
-    return found != PSTK_NO_FIELD ? (int)found : n_fit > 0 ? LABELS_SEVERAL : LABELS_NONE;
+    uint32_t n = 0;
+    while (n < PSTK_MAX_FIELDS && pstk_dataset_get_field(dataset, n, &fields[n], NULL) == 0)
+        n++;
+    return role_find(fields, n, PSTK_ROLE_LABEL, NULL);
 }
 
 /* Return a little-endian integer of `size` bytes. A negative one, which is no class, becomes
@@ -91,7 +86,7 @@ int labels_count(struct labels *labels, const char *path, const struct fields *f
 {
     struct pstk_dataset_info info = {.size = offsetof(struct pstk_dataset_info, n_left_out)};
     struct pstk_field field;
-    *labels = (struct labels){.field = LABELS_NONE};
+    *labels = (struct labels){.field = ROLE_NONE};
     int r = pstk_dataset_get_info(dataset, &info);
     if (r < 0 || info.n_names == 0 || info.n_samples == 0)
         return r;
@@ -146,5 +141,5 @@ void labels_put(const struct labels *labels, struct json_t *object)
 void labels_close(struct labels *labels)
 {
     free(labels->n);
-    *labels = (struct labels){.field = LABELS_NONE};
+    *labels = (struct labels){.field = ROLE_NONE};
 }

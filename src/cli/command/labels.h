@@ -17,11 +17,7 @@ struct labels {
     int field; /* field that was counted; negative: no field is known to hold class numbers */
 };
 
-/* Results of labels_field when no field is known to hold class numbers. */
-enum { LABELS_NONE = -1, LABELS_SEVERAL = -2 };
-
-/* Return the field that holds class numbers, PSTK_ROLE_LABEL. LABELS_NONE: no field fits;
- * LABELS_SEVERAL: several fit, and none has a usual name. */
+/* Return the field that holds class numbers, PSTK_ROLE_LABEL, or another result of role_find. */
 int labels_field(const struct pstk_dataset *dataset);
 /* Count the samples of each class of the data set at `path`, which was opened with these fields, or
  * NULL. Returns 0, with a negative field when nothing can be counted, or a negative result with err

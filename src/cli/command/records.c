@@ -7,6 +7,7 @@
 #include <penstock/foreign.h>
 
 #include "option/opening.h"
+#include "option/role.h"
 #include "ui/message.h"
 #include "ui/status.h"
 #include "ui/unit.h"
@@ -28,12 +29,9 @@ static void describe(struct records *records)
 {
     records->info.size = sizeof records->info;
     pstk_dataset_get_info(records->dataset, &records->info);
-    records->image = -1;
-    for (uint32_t i = 0; i < records->info.n_fields; i++) {
+    for (uint32_t i = 0; i < records->info.n_fields; i++)
         pstk_dataset_get_field(records->dataset, i, &records->fields[i], NULL);
-        if (records->fields[i].kind == PSTK_FIELD_IMAGE && records->image < 0)
-            records->image = (int)i;
-    }
+    records->image = role_find(records->fields, records->info.n_fields, PSTK_ROLE_IMAGE, NULL);
     const uint64_t n = records->info.n_names;
     records->names = calloc(n ? n : 1, sizeof *records->names);
     if (!records->names)

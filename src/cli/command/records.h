@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records: the samples of a data set in another format, as pack takes them: every field, with the
- * first image field checked and converted as files are (prefetcher.h). */
+ * picture, PSTK_ROLE_IMAGE, checked and converted as files are (prefetcher.h). */
 #ifndef PSTK_CLI_RECORDS_H
 #define PSTK_CLI_RECORDS_H
 
@@ -15,7 +15,7 @@ struct records {
     struct pstk_dataset *dataset; /* owned; NULL: pack's source is no such data set */
     struct pstk_dataset_info info;
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    int image;                          /* number of the first image field, or -1 */
+    int image;                          /* number of the picture's field; negative: none */
     const char **names;                 /* owned; info.n_names class names */
     void *values[PSTK_MAX_FIELDS];      /* owned until release */
     uint32_t absent[PSTK_MAX_FIELDS];   /* 1: the last sample lacks the field */

@@ -1,40 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "option/opening.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "command.h"
-#include "option/options.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
 
 void opening_find_cache(char path[OPENING_PATH_SIZE])
 {
-    const char *own = getenv("PENSTOCK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    int n = 0;
-    path[0] = 0;
-    if (own && own[0]) {
-        n = snprintf(path, OPENING_PATH_SIZE, "%s", own);
-    } else if (xdg && xdg[0] == '/') {
-        n = snprintf(path, OPENING_PATH_SIZE, "%s/penstock", xdg);
-    } else if (home && home[0] == '/') {
-        n = snprintf(path, OPENING_PATH_SIZE, "%s/.cache/penstock", home);
-    }
-    if (n < 0 || n >= OPENING_PATH_SIZE)
-        path[0] = 0;
+    pstk_find_cache((const char *const *)environ, path, OPENING_PATH_SIZE, NULL, NULL);
 }
 
 uint64_t opening_cache_size(void)
 {
-    const char *text = getenv("PENSTOCK_CACHE_SIZE");
-    uint64_t size = 0;
-    if (text && text[0] && strcmp(text, "0") != 0 &&
-        option_bytes("PENSTOCK_CACHE_SIZE", text, (struct range){1 << 20, UINT64_MAX >> 1}, &size) <
-            0)
+    struct pstk_error err;
+    uint64_t size;
+    pstk_error_init(&err, sizeof err);
+    if (pstk_find_cache((const char *const *)environ, NULL, 0, &size, &err) < 0) {
+        message_say("%s", err.message);
         exit(STATUS_USAGE);
+    }
     return size;
 }
 

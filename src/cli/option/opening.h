@@ -2,9 +2,7 @@
 /*
  * opening: opens data sets for the commands, with the choices that the library leaves to programs:
  * the folder for indexes of data that cannot be written next to it, and the progress of building
- * one. The folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; its
- * entries may have $PENSTOCK_CACHE_SIZE bytes. The Python package has the same rules, in
- * foreign.py.
+ * one. The library finds the folder in the environment, pstk_find_cache.
  */
 #ifndef PSTK_CLI_OPENING_H
 #define PSTK_CLI_OPENING_H

@@ -6,6 +6,7 @@
 
 #include "option/ignored.h"
 #include "option/opening.h"
+#include "option/role.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
 #include "ui/status.h"
@@ -156,15 +157,7 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
 
 int pipeline_find(const struct pipeline *pipeline, uint32_t role, const char *of)
 {
-    const struct pstk_role_search search = {.size = sizeof search,
-                                            .field_size = sizeof *pipeline->fields,
-                                            .fields = pipeline->fields,
-                                            .n_fields = pipeline->info.n_fields,
-                                            .role = role,
-                                            .of = of};
-    uint32_t found;
-    pstk_role_find(&search, &found, NULL);
-    return found == PSTK_NO_FIELD ? -1 : (int)found;
+    return role_find(pipeline->fields, pipeline->info.n_fields, role, of);
 }
 
 /* Find the samples of an epoch. Returns 0 or an exit status. */
@@ -401,12 +394,10 @@ static void build_outputs(struct pipeline *pipeline, int image_only)
                              .image.layout = pipeline->layout,
                              .image.ops = pipeline->ops,
                              .image.n_ops = build_ops(pipeline)};
-    for (uint32_t i = 0; i < pipeline->info.n_fields && !image_only; i++) {
-        const struct pstk_field *field = &pipeline->fields[i];
-        if (field->kind == PSTK_FIELD_SCALAR && strcmp(field->name, "cls") == 0) {
-            pipeline->outputs[pipeline->n_outputs] = plain_output(field);
-            pipeline->outputs[pipeline->n_outputs++].name = "label";
-        }
+    const int label = image_only ? -1 : pipeline_find(pipeline, PSTK_ROLE_LABEL, NULL);
+    if (label >= 0) {
+        pipeline->outputs[pipeline->n_outputs] = plain_output(&pipeline->fields[label]);
+        pipeline->outputs[pipeline->n_outputs++].name = "label";
     }
 }
 

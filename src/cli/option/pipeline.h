@@ -262,7 +262,7 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value);
  * the position, and ways, block and window of a windowed order. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
 /* Return the number of the field that has a role, an enum pstk_role, which belongs to the field
- * `of` or NULL; -1: none is known to have it. Call after pipeline_look. */
+ * `of` or NULL; negative: none is known to have it. Call after pipeline_look. */
 int pipeline_find(const struct pipeline *pipeline, uint32_t role, const char *of);
 /* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);

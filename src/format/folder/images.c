@@ -16,7 +16,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,12 +222,10 @@ static int read_opened(struct search *search, DIR *dir, const struct folder *out
         return fail_folder(search, inner->path, errno);
     if (is_skipped(search, &st))
         return 0;
-    inner->above = (struct pstk__folder_above){.parent = &outer->above,
-                                               .device = st.st_dev,
-                                               .inode = st.st_ino,
-                                               .depth = outer->above.depth + 1};
-    const int r = pstk__folder_check_loop((struct pstk__folder_named){"", inner->path},
-                                          &inner->above, search->err);
+    inner->above.device = st.st_dev;
+    inner->above.inode = st.st_ino;
+    const int r = pstk__folder_enter(&inner->above, &outer->above,
+                                     (struct pstk__folder_named){"", inner->path}, search->err);
     return r < 0 ? r : read_folder(search, dir, inner);
 }
 
@@ -240,10 +237,11 @@ static int read_inner(struct search *search, int fd, const struct folder *outer,
     if (n < 0)
         return fail_memory(search);
     struct folder inner = {.number = outer->number, .path = path};
-    int r = pstk__folder_check_depth((struct pstk__folder_named){"", outer->path},
-                                     n < MAX_PATH ? outer->above.depth + 1 : INT_MAX, search->err);
-    DIR *dir = r < 0 ? NULL : open_folder(fd, name);
-    if (r == 0)
+    DIR *dir = n < MAX_PATH ? open_folder(fd, name) : NULL;
+    int r;
+    if (n >= MAX_PATH)
+        r = pstk__folder_refuse_deep((struct pstk__folder_named){"", outer->path}, search->err);
+    else
         r = dir ? read_opened(search, dir, outer, &inner) : fail_folder(search, path, errno);
     if (dir)
         closedir(dir);

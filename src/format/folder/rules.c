@@ -8,19 +8,21 @@
 
 #define MAX_DEPTH 64 /* max nested folders; images.c has a descriptor open for each */
 
-int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err)
+int pstk__folder_refuse_deep(struct pstk__folder_named named, struct pstk_error *err)
 {
-    if (depth <= MAX_DEPTH)
-        return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "%s%.500s: folders are nested too deeply here; must be at most %d levels",
                       named.before, named.name, MAX_DEPTH);
 }
 
-int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
-                            struct pstk_error *err)
+int pstk__folder_enter(struct pstk__folder_above *above, const struct pstk__folder_above *parent,
+                       struct pstk__folder_named named, struct pstk_error *err)
 {
-    for (const struct pstk__folder_above *up = above->parent; up; up = up->parent)
+    above->parent = parent;
+    above->depth = parent ? parent->depth + 1 : 0;
+    if (above->depth > MAX_DEPTH)
+        return pstk__folder_refuse_deep(named, err);
+    for (const struct pstk__folder_above *up = parent; up; up = up->parent)
         if (up->device == above->device && up->inode == above->inode)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "%s%.500s is a link to a folder that it lies in; remove the link",

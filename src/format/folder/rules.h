@@ -23,11 +23,12 @@ struct pstk__folder_named {
     const char *before, *name; /* borrowed */
 };
 
-/* Refuse a folder at a depth of more than 64. */
-int pstk__folder_check_depth(struct pstk__folder_named named, int depth, struct pstk_error *err);
-/* Refuse a folder that lies in itself, by a link. */
-int pstk__folder_check_loop(struct pstk__folder_named named, const struct pstk__folder_above *above,
-                            struct pstk_error *err);
+/* Enter a folder, whose device and inode are set, below `parent`; NULL: it is the first one. Refuse
+ * a folder at a depth of more than 64, and one that lies in itself, by a link. */
+int pstk__folder_enter(struct pstk__folder_above *above, const struct pstk__folder_above *parent,
+                       struct pstk__folder_named named, struct pstk_error *err);
+/* Refuse a folder because folders are nested too deeply. */
+int pstk__folder_refuse_deep(struct pstk__folder_named named, struct pstk_error *err);
 
 /* Refuse a class folder whose `name` is not UTF-8; named: the same name in its displayed form. */
 int pstk__folder_check_class(struct pstk__folder_named named, const char *name,

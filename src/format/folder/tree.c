@@ -233,63 +233,53 @@ static int take_names(struct pstk__folder_walk *walk, struct look *at,
     return r < 0 ? r : report(walk, at);
 }
 
-/* As pstk__folder_walk_one; *entry becomes the description of the directory. */
-static int walk_one(struct pstk__folder_walk *walk, const char *path,
-                    enum pstk__folder_images images, struct pstk__texts *folders,
-                    struct pstk__store_entry *entry)
+int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
+                          enum pstk__folder_images images, struct pstk__texts *folders)
 {
+    struct pstk__store_entry entry;
     struct pstk__texts names = {0};
     if (walk->n_dirs >= MAX_DIRS)
         return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "%s has more than 2^24 folders; does a link lead back to a folder above "
                           "it? (remove the link)",
                           walk->root);
-    int r = look_at_folder(walk, path, entry);
+    int r = look_at_folder(walk, path, &entry);
     if (r == 0)
         r = pstk__listing_names(&names, walk->store, walk->path);
     if (r < 0)
         return fail_folder(walk, path, -r);
     struct look at = {.path = path, .dir = walk->n_dirs, .images = images, .folders = folders};
-    r = add_dir(walk, path, entry->changed_ns) ? take_names(walk, &at, &names) : fail_memory(walk);
+    r = add_dir(walk, path, entry.changed_ns) ? take_names(walk, &at, &names) : fail_memory(walk);
     pstk__texts_close(&names);
     return r;
 }
 
-int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
-                          enum pstk__folder_images images, struct pstk__texts *folders)
-{
-    struct pstk__store_entry entry;
-    return walk_one(walk, path, images, folders, &entry);
-}
-
 /* ---- all below a directory ------------------------------------------------------------------- */
 
-/* Refuse a folder that lies in itself, or too deep. */
-static int check_above(const struct pstk__folder_walk *walk, const char *path,
-                       const struct pstk__folder_above *above)
+/* Describe a folder, and enter it below `parent`. */
+static int enter(struct pstk__folder_walk *walk, const char *path, struct pstk__folder_above *above,
+                 const struct pstk__folder_above *parent)
 {
     char shown[512], before[PATH_MAX + 1];
+    struct pstk__store_entry entry;
+    const int r = look(walk, path, &entry);
+    if (r < 0)
+        return fail_folder(walk, path, -r);
+    above->device = entry.device;
+    above->inode = entry.inode;
     pstk__folder_show(path, shown, sizeof shown);
     snprintf(before, sizeof before, "%s/", walk->root);
-    const struct pstk__folder_named named = {before, shown};
-    const int r = pstk__folder_check_depth(named, above->depth, walk->err);
-    return r < 0 ? r : pstk__folder_check_loop(named, above, walk->err);
+    return pstk__folder_enter(above, parent, (struct pstk__folder_named){before, shown}, walk->err);
 }
 
 static int walk_below(struct pstk__folder_walk *walk, const char *path,
                       const struct pstk__folder_above *parent)
 {
-    struct pstk__folder_above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
-    struct pstk__store_entry entry;
+    struct pstk__folder_above above;
     struct pstk__texts folders = {0};
-    int r = look(walk, path, &entry);
-    if (r < 0)
-        return fail_folder(walk, path, -r);
-    above.device = entry.device;
-    above.inode = entry.inode;
-    r = check_above(walk, path, &above);
+    int r = enter(walk, path, &above, parent);
     if (r == 0)
-        r = walk_one(walk, path, PSTK__FOLDER_TAKE, &folders, &entry);
+        r = pstk__folder_walk_one(walk, path, PSTK__FOLDER_TAKE, &folders);
     for (uint64_t i = 0; r == 0 && i < folders.n; i++) {
         char inner[PSTK__VALUES_MAX_PATH];
         r = join(walk, path, pstk__texts_get(&folders, i), inner);
@@ -332,17 +322,15 @@ int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
 static int has_image(struct pstk__folder_walk *walk, const char *path,
                      const struct pstk__folder_above *parent)
 {
-    struct pstk__folder_above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
+    struct pstk__folder_above above;
     struct pstk__store_entry entry;
     struct pstk__texts names = {0};
-    int r = look(walk, path, &entry);
-    if (r == 0)
-        r = pstk__listing_names(&names, walk->store, walk->path);
+    int r = enter(walk, path, &above, parent);
+    if (r < 0)
+        return r;
+    r = pstk__listing_names(&names, walk->store, walk->path);
     if (r < 0)
         return fail_folder(walk, path, -r);
-    above.device = entry.device;
-    above.inode = entry.inode;
-    r = check_above(walk, path, &above);
     for (int folders = 0; r == 0 && folders <= 1;
          folders++) /* images first: they need no descent */
         for (uint64_t i = 0; r == 0 && i < names.n; i++) {

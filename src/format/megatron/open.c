@@ -15,8 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TOKENS 0u /* numbers of the fields */
-#define STARTS 1u
+#define TOKENS 0u /* number of the field */
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 

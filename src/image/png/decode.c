@@ -25,7 +25,6 @@
 #include <setjmp.h>
 #include <string.h>
 
-#define SIGNATURE_SIZE 8
 #define BIT_DEPTH_AT 24 /* in IHDR, the first chunk: PNG 3, 11.2.1 */
 #define COLOR_TYPE_AT 25
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
