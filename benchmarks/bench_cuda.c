@@ -142,9 +142,9 @@ static double elapsed(const struct bench *b, cudaStream_t stream)
     return (double)ms;
 }
 
-/* What the loader did in a while. */
+/* The work of the loader in a span of time. */
 struct ran {
-    double seconds; /* of the stream, by the device's clock */
+    double seconds; /* time of the stream, by the device's clock */
     uint64_t n_batches, n_samples;
     struct pstk_stats before, after;
 };

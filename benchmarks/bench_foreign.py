@@ -51,7 +51,7 @@ COMMAND = str(BUILD / "src/cli/penstock")
 PARTS = ("images", "peers", "records", "index")
 N_CORES = 2
 IMAGE_BATCH, RECORD_BATCH = 64, 256
-IMAGE_AIM, RECORD_AIM = 0.95, 0.9  # of .pstk
+IMAGE_AIM, RECORD_AIM = 0.95, 0.9  # shares of the rate of .pstk
 PEER_AIMS = {"pillow": 3, "torchvision": 1.8}
 INDEX_AIM, OPEN_AIM = 5, 0.1  # seconds
 OPEN_FILES = 20
@@ -115,7 +115,7 @@ class Peers:
         return found["samples"] / found["seconds"], None
 
     def best_workers(self, **options):
-        """How many workers are fastest, by a short run of each."""
+        """Return the fastest number of workers, by a short run of each."""
         rates = {n: self.run("torch", "formats", min(2, self.asked.seconds), workers=n, **options)[0]
                  for n in range(1, N_CORES + 1)}
         return max(rates, key=rates.get), rates
@@ -236,7 +236,7 @@ def write_section(path, page):
 
 
 def versions(asked):
-    """Of the peers' packages, by their environments."""
+    """The versions of the peers' packages, by their environments."""
     code = "import importlib.metadata as m, json, sys; print(json.dumps({p: m.version(p) for p in sys.argv[1:]}))"
     found = {"penstock": subprocess.run([COMMAND, "--version"], capture_output=True, text=True).stdout.split()[-1]}
     for name, packages in PACKAGES.items():

@@ -44,7 +44,7 @@ def run(asked, with_monitor):
 def interval(ratios):
     """The median, and where it lies with 95 % probability."""
     ordered, n = sorted(ratios), len(ratios)
-    off = int(n ** 0.5)  # of n values, those about n / 2 -+ sqrt(n) enclose the median so often
+    off = int(n ** 0.5)  # this far from n / 2, two of n values enclose the median so often: sqrt(n)
     low, high = max(0, n // 2 - off - 1), min(n - 1, (n - 1) // 2 + off + 1)
     return f"{statistics.median(ordered):.4f} ({ordered[low]:.4f}..{ordered[high]:.4f})"
 

@@ -158,7 +158,7 @@ def boxes_of(files):
 
 
 def versions():
-    """Of the libraries that are installed."""
+    """The versions of the libraries that are installed."""
     there = {}
     for name in ("torch", "torchvision", "timm", "albumentations", "nvidia-dali-cuda130", "pillow", "numpy"):
         try:

@@ -127,8 +127,9 @@ def normal_of(chi, df):
 
 
 def positions_over_epochs(ids_of, n, n_epochs):
-    """Where do samples that lie far from each other come, in many epochs? The normal deviate of a chi-square over 64
-    parts of the epoch: of the positions of all of them together, and the most of any one eighth of the data set."""
+    """Test where samples that lie far from each other come, in many epochs. Return the normal deviate of a chi-square
+    over 64 parts of the epoch: for the positions of all of them together, and the most for any one eighth of the data
+    set."""
     watched = np.arange(n // 192, n, n // 96)
     counts = np.zeros((8, 64))
     for epoch in range(n_epochs):

@@ -167,11 +167,11 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return b ? greatest_divisor(b, a % b) : a;
 }
 
-/* What ranks of a world read of a windowed order. */
+/* The reads of ranks of a world, in a windowed order. */
 struct reading {
     struct pstk__interleave interleave;
     uint64_t world, n_epochs, n_positions;
-    uint64_t first_epoch, step; /* of a thread */
+    uint64_t first_epoch, step; /* first epoch of a thread, and the step to its next one */
     double samples;             /* read, by all 16 ranks and epochs */
     double imbalance;           /* the most of an epoch's ranks / the mean - 1 */
     uint64_t held;              /* most samples in the blocks of a rank's windows at a position */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench_recipes.py compares: whole recipes as other libraries run them on the CPU, from JPEG files in memory's page
+"""The peers of bench_recipes.py: whole recipes as other libraries run them on the CPU, from JPEG files in memory's page
 cache to batches. PEERS[library][recipe](files, boxes, workers) returns a function that iterates over one epoch's
 batches; len(batch) is its number of images. Images are float32, channels first, normalised."""
 import numpy as np

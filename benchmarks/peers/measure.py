@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the process of each peer shares: its task, the clock, the line of JSON that it prints.
+"""Code that the process of each peer shares: its task, the clock, the line of JSON that it prints.
 
 `run` starts  PYTHON peer_NAME.py prepare|measure TASK  with TASK a file of JSON. A peer gives
 main() two functions: prepare(task) makes its files under task.folder and returns their bytes (or
@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 
-CROP_SCALE = (0.08, 1.0)  # of the image's area: as torchvision's RandomResizedCrop
+CROP_SCALE = (0.08, 1.0)  # shares of the image's area: as torchvision's RandomResizedCrop
 CROP_RATIO = (3 / 4, 4 / 3)
 SIDE = 224
 WARM_BATCHES = 8  # at least; more than any peer here keeps ready

@@ -20,7 +20,7 @@ class Row:
     table: str
     title: str
     script: str        # peer_SCRIPT.py
-    environment: str   # of environments.py; "" for this Python
+    environment: str   # a name in environments.py; "" for this Python
     options: dict      # what the script reads
     note: str          # how it was set, for the reader of the table
     kind: str = "peer"  # peer, penstock, ceiling, or other: not compared with the peers
