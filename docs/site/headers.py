@@ -17,7 +17,7 @@ SECTION = re.compile(r"\s*-{3,}\s*(.*?)\s*-{3,}")
 
 
 class NotUnderstood(Exception):
-    """What this program cannot read."""
+    """A piece of a header that this program cannot read."""
 
 
 def said(comment):
@@ -138,7 +138,7 @@ class Header:
 
     @staticmethod
     def statement(text, at):
-        """Where the statement that begins at `at` ends; braces in comments do not count."""
+        """Return the end of the statement that begins at `at`; braces in comments do not count."""
         blanked = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text[at:])
         match = STATEMENT.match(blanked)
         return None if match is None else at + len(match[0].rstrip())
@@ -240,7 +240,7 @@ def rst_of_item(item, symbols):
 
 
 def place_of(opaque, headers):
-    """Of the declarations of a struct the one to document: the whole one, else the first that has a comment."""
+    """Return the declaration of a struct to document: the whole one, else the first that has a comment."""
     found = [item for header in headers for item in header.items
              if item.name == opaque.name and (item.kind == "struct" or item.kind == "opaque" and item.text)]
     return min(found, key=lambda item: item.kind == "opaque", default=None)
