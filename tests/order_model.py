@@ -107,7 +107,7 @@ class Windowed:
 
     def at(self, k):
         i, s = divmod(k, self.ways)
-        begin = s * (self.n // self.ways) + min(s, self.n % self.ways)  # of the way, in the line
+        begin = s * (self.n // self.ways) + min(s, self.n % self.ways)  # beginning of the way, in the line
         size = self.n // self.ways + (s < self.n % self.ways)
         whole = self.window * self.block
         phase = s * whole // self.ways

@@ -24,7 +24,7 @@ from material import draws
 
 BOUND = 256 << 20  # resident bytes of any command, past 4 times the data set's own
 OPEN_BOUND = 64 << 20  # resident bytes of opening, past 4 times the manifest's, more than for a data set of 2 records
-OPEN_SECONDS = 10  # of opening what takes 30 MB of manifest
+OPEN_SECONDS = 10  # bound on opening a data set whose manifest has 30 MB
 ADDRESS_SPACE = 8 << 30  # so that one that takes far more harms nobody; release build only
 LIMIT = 60  # seconds of one command
 N_HONEST, N_HOSTILE = 8, 16  # records of one data set

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CPU runs, compared with what the kernel lists in /proc/cpuinfo, and what becomes of a
- * kernel ISA that it does not run: the CPU is made a lesser one for that.
+ * The CPU's features, compared with those that the kernel lists in /proc/cpuinfo; and kernel ISAs
+ * that the CPU lacks: the tests make it a lesser one for that.
  */
 #include "base/cpu.h"
 

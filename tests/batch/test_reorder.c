@@ -403,7 +403,7 @@ TEST(a_leased_batch_stays_through_a_seek)
 
 TEST(a_seek_to_where_the_stream_is_loses_nothing)
 {
-    /* Of 5 samples in batches of 2: the end of an epoch is the beginning of the next one. */
+    /* An epoch has 5 samples in batches of 2: its end is the beginning of the next one. */
     const struct pstk__cursor here[] = {{0, 4}, {1, 0}, {0, 5}};
     for (int i = 0; i < 3; i++) {
         struct pstk__slot *s;

@@ -128,8 +128,8 @@ static void *interrupt(void *user)
 
 struct consumer {
     struct shared *shared;
-    struct pstk__cursor cursor; /* of the naive loop */
-    uint32_t state;             /* of the draws */
+    struct pstk__cursor cursor; /* the naive loop's position */
+    uint32_t state;             /* random state of the draws */
     struct pstk__slot *held[MAX_SLOTS];
     uint32_t n_held, n_slots;
     uint32_t n_batches, n_ends, n_bad, n_interrupted;

@@ -120,7 +120,7 @@ def arrays_are_exported_and_opened_again(world):
                                                         stdout=subprocess.PIPE).stdout, "little") for i in range(27)])
     expect(run_json("info", out)["n_samples"], 27)
     tars = world.fresh("x-tars")
-    run("export", out, "--to", "webdataset", tars)  # of another format than the library's own
+    run("export", out, "--to", "webdataset", tars)  # the source has another format than the library's own
     expect(tarfile.open(os.path.join(tars, "000000.tar")).getnames()[:2], ["000000000.cls", "000000001.cls"])
 
 

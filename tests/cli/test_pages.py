@@ -39,7 +39,7 @@ def options_of(command):
 
 
 def words_of(value):
-    """Of a value such as host|cuda|cuda:N the words that can be typed as they are."""
+    """Return the words that can be typed as they are, from a value such as host|cuda|cuda:N."""
     words = value.split("|") if value and "|" in value else []
     return [word for word in words if not re.search("[A-Z]", word)]
 

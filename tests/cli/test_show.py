@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `show` draws beside the pixels of samples: ids, names of classes, masks, boxes, polygons and keypoints, each at its
-place and in its colour; and that --plain draws nothing.
+"""`show` draws ids, names of classes, masks, boxes, polygons and keypoints beside the pixels of samples, each at its place
+and in its colour; --plain draws nothing of it.
 usage: test_show.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
 import json
@@ -21,7 +21,7 @@ def test(function):
 
 
 SIDE, LINE, GAP = 120, 15, 4
-RED, BLUE, GREEN, ORANGE = (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0)  # of classes 0, 1, 2, 3
+RED, BLUE, GREEN, ORANGE = (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0)  # colours of classes 0, 1, 2, 3
 OUTLINE, SHOWN, HIDDEN = (255, 235, 59), (0, 230, 64), (41, 121, 255)
 
 

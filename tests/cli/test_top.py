@@ -61,8 +61,8 @@ def no_loader_is_said(world):
 
 
 def first_with_a_limit(env):
-    """What is said of the one loader, once it had the second between two looks: a busy machine may take that second, and
-    then the limit is that of the time since open, or the rate is too low."""
+    """Return the answer for the one loader, once it had the second between two looks: a busy machine may take that
+    second, and then the limit is that of the time since open, or the rate is too low."""
     end = time.monotonic() + 60
     while True:
         time.sleep(1)

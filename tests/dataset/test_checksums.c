@@ -34,7 +34,7 @@ static void write_array(const char *directory)
 }
 
 static struct pstk_verify_report report;
-static pstk_progress_fn on_progress; /* of the next verify; NULL: none */
+static pstk_progress_fn on_progress; /* callback of the next verify; NULL: none */
 static int decode;
 
 static int64_t verify(const char *path, uint32_t keep, const char *cache, struct pstk_error *err)

@@ -537,7 +537,7 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK_EQ(add(paths[1], "empty", weights, 0, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "is an empty part"));
     const char *out = fixture_path(&f, "out");
-    fault_arm(FAULT_LINK, 1, ENOSPC); /* of the first column file */
+    fault_arm(FAULT_LINK, 1, ENOSPC); /* the first column file fails */
     CHECK(merge_parts(parts, 3, out, 0, &f.err) < 0);
     CHECK_EQ(fault_disarm(), 1);
     CHECK(strstr(f.err.message, "No space left") && !strstr(f.err.message, "restore it"));

@@ -112,7 +112,7 @@ struct maker {
     struct pstk__encoder *encoder;
     uint8_t dictionary[4096];
     uint64_t dictionary_size;
-    uint64_t data_end; /* of the last shard, like the members below */
+    uint64_t data_end; /* end of data of the last shard, like the members below */
     uint8_t *bytes;    /* while it is made */
     uint64_t gaps[2 * 600][2];
     uint32_t n_gaps;

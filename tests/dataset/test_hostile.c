@@ -375,7 +375,7 @@ static struct trap lying_file(uint32_t encoding, uint32_t side, uint32_t recorde
     put_be(png + 20, side, 4);
     put_be(png + 29, crc32_of(png + 12, 17), 4);
     memcpy(jpeg, tiny_jpeg, sizeof jpeg);
-    put_be(jpeg + 94, side, 2); /* of its SOF segment, which begins at byte 89 */
+    put_be(jpeg + 94, side, 2); /* height in its SOF segment, which begins at byte 89 */
     put_be(jpeg + 96, side, 2);
     t.view.encoding = (uint8_t)encoding;
     t.view.width = t.view.height = recorded;

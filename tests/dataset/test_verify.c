@@ -553,7 +553,7 @@ TEST(verifying_a_path_that_is_no_data_set_is_an_error)
     CHECK(pstk_verify(NULL, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EINVAL);
     CHECK(pstk_verify(fixture_path(&f, "none"), 0, 1, NULL, NULL, NULL, &f.err) == PSTK_ENOENT);
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
-    fixture_put(f.dir, "manifest.json", "{}"); /* of another program */
+    fixture_put(f.dir, "manifest.json", "{}"); /* another program's file */
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
     fixture_put(f.dir, "manifest.json", "{\"format\":\"penstock\",");
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EBADMSG);

@@ -10,7 +10,7 @@ import penstock
 
 N, N_VAL, WIDTH = 48, 20, 4
 BATCH, SEED, LR, EPOCHS = 8, 3, 0.1, 2
-STEPS = N // BATCH  # of an epoch
+STEPS = N // BATCH  # steps of an epoch
 
 
 def row(i):

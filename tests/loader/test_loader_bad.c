@@ -361,7 +361,7 @@ static int no_memory_decode(void *user, const struct pstk_sample *sample, void *
 
 TEST(a_users_decode_error_is_the_lowest_rows)
 {
-    uint64_t rest = 2; /* of 5: samples 2, 7, 12, ... are refused */
+    uint64_t rest = 2; /* remainder modulo 5: samples 2, 7, 12, ... are refused */
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,

@@ -361,7 +361,7 @@ static int follows(struct setup *setup, const struct pstk_order_settings *order,
             r = -2;
         if (r == 0 && i % 4 == 0)
             r = copy_batch(&found, b, stream) | copy_alone(setup, rows, at.epoch, position);
-        wanted.index = found.index; /* of another grid */
+        wanted.index = found.index; /* the index counts on another grid */
         if (r == 0 && i % 4 == 0 && memcmp(&found, &wanted, sizeof found) != 0)
             r = -3;
         most = rows > most ? rows : most;

@@ -260,8 +260,8 @@ TEST(local_ranks_that_do_not_divide_take_the_cores_in_order)
 
 TEST(every_core_belongs_to_one_local_rank_at_most_and_else_to_a_reader)
 {
-    /* Of all up to 64: the small ones, and those at and beside what 8 nodes of 8 cores divide by.
-     */
+    /* These are the worlds up to 64 that matter: the small ones, and those at and beside what 8
+     * nodes of 8 cores divide by. */
     static const uint8_t worlds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 15,
                                      16, 17, 24, 31, 32, 33, 48, 56, 63, 64};
     for (uint32_t i = 0; i < sizeof worlds; i++) {
@@ -504,7 +504,7 @@ struct machine {
     unsigned n_packages, n_nodes; /* nodes of each package */
     int far;                      /* another node, memory for all packages */
     unsigned denied;              /* bits: processors that a container is denied */
-    unsigned n_cores;             /* of each node */
+    unsigned n_cores;             /* cores of each node */
 };
 
 static unsigned bits(unsigned first, unsigned end)
@@ -512,9 +512,9 @@ static unsigned bits(unsigned first, unsigned end)
     return (1u << end) - (1u << first);
 }
 
-#define GPU_0 "0000:3B:00.0"    /* of the first package */
-#define GPU_1 "0000:86:00.0"    /* of the second */
-#define GPU_ANY "0000:01:00.0"  /* of neither */
+#define GPU_0 "0000:3B:00.0"    /* on the first package */
+#define GPU_1 "0000:86:00.0"    /* on the second */
+#define GPU_ANY "0000:01:00.0"  /* on neither */
 #define GPU_NONE "0000:99:00.0" /* not there */
 
 static void put_sets(FILE *f, const char *type, unsigned os_index, unsigned cpus, unsigned nodes)
@@ -690,7 +690,7 @@ TEST(the_uploader_has_its_core_on_the_node_of_its_device)
     c.local_world = 4;
     c.bus_id = GPU_1; /* nearest to two nodes, of which this rank has one */
     CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
-    c.bus_id = GPU_0; /* of no node of this rank */
+    c.bus_id = GPU_0; /* on no node of this rank */
     CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
 }
 

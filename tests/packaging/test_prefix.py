@@ -47,7 +47,7 @@ def needed(program: pathlib.Path) -> list[str]:
 class PrefixTest(unittest.TestCase):
     """Every test has a folder of its own, and all have the prefix and the data set."""
 
-    root: pathlib.Path  # of the DESTDIR
+    root: pathlib.Path  # the DESTDIR
     prefix: pathlib.Path
     libdir: pathlib.Path
     data: pathlib.Path

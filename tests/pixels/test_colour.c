@@ -72,7 +72,7 @@ static const struct golden golden[] = {
 };
 static const struct golden_table {
     const char *name;
-    uint8_t bytes[8]; /* of 0, 1, 64, 127, 128, 200, 254, 255 */
+    uint8_t bytes[8]; /* results for 0, 1, 64, 127, 128, 200, 254, 255 */
 } golden_tables[] = {
     {"invert", {255, 254, 191, 128, 127, 55, 1, 0}},
     {"posterize 3", {0, 0, 64, 96, 128, 192, 224, 224}},

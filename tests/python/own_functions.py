@@ -157,7 +157,7 @@ def other_dtype(array, rng):
 
 
 def masks_one(array, rng):
-    """Of one sample, for the others a masked array that masks none."""
+    """Return a masked array: for one sample it masks one value, for the others none."""
     return numpy.ma.array(array, mask=numpy.arange(array.size).reshape(array.shape) == (7 if is_chosen(array) else -1))
 
 

@@ -163,7 +163,7 @@ def images(dtype="uint8", layout="nhwc"):
 
 
 def digest(batches):
-    """Of every byte of batches that are dicts of NumPy arrays or Ragged ones."""
+    """Return a digest of every byte of batches that are dicts of NumPy arrays or Ragged ones."""
     sha = hashlib.sha256()
     for batch in batches:
         for name, value in batch.items():

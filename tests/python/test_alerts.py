@@ -26,7 +26,7 @@ logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
 
 
 def reading(**values):
-    """Of 5 s in which all was well."""
+    """Return a reading of 5 s in which all was well."""
     names = {one.name: None for one in dataclasses.fields(monitor.Reading)}
     total = types.SimpleNamespace(slot_memory=1e6, io_memory=0, index_memory=0, block_memory=0)
     names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_batches=10, n_replacements=0, pace=100.0,
@@ -39,7 +39,7 @@ def gpu(**values):
     return monitor.GpuReading("ok", **values)
 
 
-# Of each rule: what it says something against, what lies between the limits, what is well again.
+# Each rule has a reading that it objects to, one between the limits, and one that is well again.
 CASES = (
     (lambda: monitor.Starved(0.2, seconds=20), {"waiting": 0.5, "verdict": "storage"}, {"waiting": 0.15}, {"waiting": 0.05}),
     (lambda: monitor.Slow(0.5, seconds=20, n_least=3), {"pace": 20.0, "verdict": "decode"}, {"pace": 60.0}, {"pace": 99.0}),

@@ -203,7 +203,7 @@ class Followers(Boxed):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
 
     def test_forms_and_coordinates(self):
-        boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # of an image of 20 x 40
+        boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # in an image of 20 x 40
         size = np.array([40, 20, 40, 20], np.float32)
         stored = {"xyxy": boxes, "xywh": np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1),
                   "cxcywh": np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]], 1)}

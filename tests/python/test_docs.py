@@ -222,7 +222,7 @@ class Written(unittest.TestCase):
         self.assertEqual([line for line in lines if len(line) > 100], [])
 
     def test_every_public_function_is_in_the_reference_of_c(self):
-        pages = importlib.import_module("headers")  # of docs/site
+        pages = importlib.import_module("headers")  # docs/site/headers.py
         headers = pages.c_headers(ROOT / "include/penstock")
         rst = "\n".join(line for header in headers for line in pages.rst_of(header, headers))
         for header in headers:

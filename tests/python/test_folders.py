@@ -88,7 +88,7 @@ class FolderTest(Case):
         self.assertGreater(data.info.n_shards, 3)
         one = files_of(self.path("by-package"))
         for workers in (0, 1, 3):
-            out = self.path(f"workers-{workers}")  # of its own: a data set that is replaced has other file names
+            out = self.path(f"workers-{workers}")  # a path of its own: a data set that is replaced has other file names
             self.pack(self.path("flat"), out, num_workers=workers, shard_size=1 << 16)
             self.assertEqual(files_of(out), one)
         for name, value in (("shard_size", 65535), ("shard_size", (1 << 43) + 1), ("num_workers", 1025),
@@ -242,7 +242,7 @@ class FolderTest(Case):
             self.assertEqual(self.pack(good, self.path("b"), progress=False)[1], "")
 
     def test_ctrl_c_leaves_nothing(self):
-        """Of the data set and of the command, which would else pack on."""
+        """Nothing of the data set is left, nor of the command, which would else pack on."""
         image = image_file(0, height=2000, width=3000)
         folder = self.make("many", {f"{i}.jpg": image for i in range(40)})
         code = "import sys, penstock; penstock.pack(sys.argv[1], sys.argv[2], num_workers=1)"

@@ -35,7 +35,7 @@ class Sets(unittest.TestCase):
     def test_global_batches_are_the_same_sets_for_any_number_of_processes(self):
         for last_batch in ("drop", "short"):
             wanted, _ = epoch_of(1, last_batch=last_batch)
-            self.assertEqual(len(wanted), 20 if last_batch == "drop" else 21)  # of 2000 samples
+            self.assertEqual(len(wanted), 20 if last_batch == "drop" else 21)  # the data set has 2000 samples
             for world in (2, 6, 32):
                 self.assertEqual(epoch_of(world, last_batch=last_batch)[0], wanted)
             for world in (5, 7, 36):

@@ -40,7 +40,7 @@ def wrong_scalars(value, kind, at):
 def wrong(value, kind, at):
     """The places at and below `at` whose values are not of the type `kind` of the schema."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Union:  # of several classes it is the one that decoded the value
+    if origin is typing.Union:  # among several classes it is the one that decoded the value
         kinds = [one for one in arguments if type(value) is one] or arguments
         found = [list(wrong(value, one, at)) for one in kinds]
         yield from min(found, key=len)

@@ -409,7 +409,7 @@ class Wrong(Folders):
         os.makedirs(self.path("empty"))
         self.refuse(self.path("empty"), "is not a data set: it is empty;")
         folder = self.put({"a.txt": b"x", "n/t.npy": array, "n/index.json": b"", "i/a.jpg": image_file(1, "JPEG")}, "part")
-        self.refuse(folder + "/n/index.json", "is a file; must be a directory with")  # of MDS, not of arrays
+        self.refuse(folder + "/n/index.json", "is a file; must be a directory with")  # an index.json is MDS's, not one of arrays
         self.refuse(folder + "/i/a.jpg", "is one file of a data set of the format folder; open its directory, " + folder + "/i")
         self.refuse(self.path("missing"), "no such file")
 

@@ -282,7 +282,7 @@ class Followers(Pointed):
                 np.testing.assert_allclose(found, want, atol=1e-5)
 
     def test_fields_of_any_dtype_form_and_coordinates(self):
-        row = np.array([[[4, 8, 1], [24, 18, 2]]], np.float64)  # of an image of 20 x 40
+        row = np.array([[[4, 8, 1], [24, 18, 2]]], np.float64)  # in an image of 20 x 40
         for dtype, coordinates in (("float32", "pixels"), ("float64", "unit"), ("int16", "pixels"), ("uint64", "pixels"),
                                    ("float16", "pixels")):
             for visibility in (True, False):

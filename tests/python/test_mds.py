@@ -50,7 +50,7 @@ def shard(columns, samples):
 
 
 def entry(columns, name, data, n, **more):
-    """Of a shard in index.json."""
+    """Return the entry of a shard in index.json."""
     return dict({"column_names": [c[0] for c in columns], "column_encodings": [c[1] for c in columns],
                  "column_sizes": [c[2] for c in columns], "compression": None, "format": "mds", "hashes": [],
                  "raw_data": {"basename": name, "bytes": len(data), "hashes": {}}, "samples": n,

@@ -306,7 +306,7 @@ class Damaged(Megatron):
                                  outputs={"tokens": penstock.ragged("tokens")}) as loader:
                 change()
                 try:
-                    for batch in loader.epoch(0):  # of a file that was open it has the bytes as they were
+                    for batch in loader.epoch(0):  # a file that was open keeps the bytes as they were
                         for k, i in enumerate(np.asarray(batch.sample_ids).tolist()):
                             wanted = [token for s in documents[i] for token in s.tolist()]
                             self.assertEqual(np.asarray(batch["tokens"][k]).tolist(), wanted)

@@ -63,8 +63,9 @@ DEADLINE = 60  # seconds
 
 class Causes(unittest.TestCase):
     def loop(self, seconds, step=0.0, size=32, bytes_per_second=0, then=None):
-        """What a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as busy, and would
-        limit: such a loop is run again until there is one, whatever the Monitor said of it; the test is skipped where there is none."""
+        """Return what a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as
+        busy, and would limit: such a loop is run again until there is one, whatever the Monitor said of it; the test is
+        skipped where there is none."""
         library = os.environ.get("PENSTOCK_SLOW_STORAGE")
         if not library:
             self.skipTest("missing: PENSTOCK_SLOW_STORAGE")

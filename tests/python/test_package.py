@@ -93,7 +93,7 @@ def run(*command: object, cwd: pathlib.Path | None = None, status: int = 0, **va
 
 
 class SourceTest(unittest.TestCase):
-    """Of the package as it lies here."""
+    """Tests of the package as it lies here."""
 
     def test_one_version(self) -> None:
         """meson.build and the package say the same."""

@@ -17,7 +17,7 @@ optional("PIL.Image")
 CATEGORIES = [{"id": 90, "name": "toothbrush", "isthing": 1}, {"id": 2, "name": "bicycle", "isthing": 1},
               {"id": 184, "name": "tree", "isthing": 0}, {"id": 200, "name": "rug", "isthing": 0}]
 CLASSES = [2, 90, 184, 200]  # by id
-IDS = [1, 255, 256, 65535, 65536, 0xfffffe, 0xffffff]  # of segments, next to random ones
+IDS = [1, 255, 256, 65535, 65536, 0xfffffe, 0xffffff]  # ids of segments, next to random ones
 N_IMAGES = 14
 
 
@@ -158,7 +158,7 @@ class Panoptic(Case):
             flipped = image.fromarray(numbers[:, ::-1].astype(np.int32)).resize((30, 20), image.Resampling.NEAREST)
             self.assertEqual(row["segments"].dtype, np.int32)
             np.testing.assert_array_equal(row["segments"], np.array(flipped))
-            for label, segment in zip(row["labels"], row["segment"]):  # of the boxes that are left
+            for label, segment in zip(row["labels"], row["segment"]):  # for the boxes that are left
                 self.assertEqual(label, CLASSES.index(segments[segment - 1]["category_id"]))
                 self.assertTrue((row["classes"][row["segments"] == segment] == label).all())
             self.assertTrue((row["classes"][row["segments"] == 0] == 255).all())

@@ -111,7 +111,7 @@ class Show(Case):
                 np.testing.assert_array_equal(tile, row)
 
     def test_samples_that_a_loader_drops_are_not_shown(self):
-        for last, n in (("drop", 4), ("short", 6)):  # of 30 samples
+        for last, n in (("drop", 4), ("short", 6)):  # shown, from 30 samples
             with self.open(last_batch=last) as loader:
                 loader.seek(0, 24)
                 self.assertEqual(penstock.show(loader, 9, columns=9).size[0], n * (16 + GAP) - GAP)

@@ -283,7 +283,7 @@ class Tar(Case):
 
     def test_an_archive_cut_anywhere_is_refused(self):
         whole = self.archive(range(6), size=700)
-        end = len(whole.rstrip(b"\0")) // 512 * 512 + 512  # of the last member's data
+        end = len(whole.rstrip(b"\0")) // 512 * 512 + 512  # end of the last member's data
         for size in range(0, len(whole), 512):
             folder = self.put({"0.tar": whole[:size], "1.tar": whole}, f"cut{size}")
             if size > end:

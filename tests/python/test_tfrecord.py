@@ -323,7 +323,7 @@ class Default(Tfrecord):
     absent = {"label": -3, "small": 255, "score": 0.5, "pair": [7, 8], "text": "none", "raw": b"a\0b", "tags": []}
 
     def features(self, i):
-        """Of record i; None: a feature without a list, which is none for TensorFlow, too."""
+        """Return the features of record i; None: a feature without a list, which is none for TensorFlow, too."""
         if i % 3 == 1:
             return {"id": i}
         if i % 3 == 2:
@@ -347,7 +347,7 @@ class Default(Tfrecord):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         told = json.loads(done.stdout)
         self.assertEqual((told["n_samples"], len(told["skipped"])), (9, 3))
-        self.assertEqual(told["absent"], {"label": 3})  # of records 3, 7 and 11
+        self.assertEqual(told["absent"], {"label": 3})  # records 3, 7 and 11
         with penstock.Dataset(self.path("taken")) as data:
             self.assertEqual(sum(sample["label"] == -3 for sample in data), 3)
 
@@ -465,7 +465,7 @@ class Default(Tfrecord):
         self.assertIn("8 samples have no field label: packed with its default\n", done.stderr)
         check(penstock.Dataset(self.path("command")))
         done = subprocess.run([*command, self.path("part"), "--part=1/4", "--json"], capture_output=True, text=True, check=True)
-        self.assertEqual(json.loads(done.stdout)["absent"], dict.fromkeys(self.absent, 2))  # of records 3, 4 and 5
+        self.assertEqual(json.loads(done.stdout)["absent"], dict.fromkeys(self.absent, 2))  # records 3, 4 and 5
         info = subprocess.run([command[0], "info", folder, *options], capture_output=True, text=True, check=True).stdout
         self.assertRegex(info, "label +scalar i64 .* absent from 8")
 

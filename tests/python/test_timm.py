@@ -63,7 +63,7 @@ def applied(op, sample_id):
 def outcomes(name, magnitude, hparams=HPARAMS):
     """The images that timm's AugmentOp makes of A, each with its share."""
     found = {}
-    for coin in (0.2, 0.8):  # of the sign
+    for coin in (0.2, 0.8):  # the coin of the sign
         with mock.patch.object(timm.random, "random", lambda: coin):
             op = timm.AugmentOp(name, 1.0, magnitude, {**hparams})
             key = numpy.asarray(op(Image.fromarray(A))).tobytes()

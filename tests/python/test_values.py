@@ -79,7 +79,7 @@ class WholeNumbers(Case):
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.count("rounding is meant"), 2, done.stderr)
-        self.assertEqual(done.stdout.count("must be a flat list"), 5, done.stdout)  # of the other sign
+        self.assertEqual(done.stdout.count("must be a flat list"), 5, done.stdout)  # errors of the other sign
 
     def test_a_mixed_column_is_packed_by_its_schema(self):
         samples = [{"n": 0.5}] * 8 + [{"n": 2**53 + 1}]
@@ -238,7 +238,7 @@ class Dtypes(Case):
                             ("f32", "float32"), (np.float32, "float32"), (np.dtype(">i2"), "int16")):
             self.assertEqual(penstock.Field(dtype).kind, name)
             self.assertEqual(penstock.scalar("x", dtype), penstock.scalar("x", name))
-        # Of one size to NumPy and of another to PyTorch.
+        # These have one size in NumPy and another in PyTorch.
         for name, other in (("float", "'float32' or 'float64'"), ("int", "'int32'"), ("long", "'int64'")):
             self.assert_says(["PyTorch differ", other], penstock.Field, name)
             self.assert_says(["scalar", "PyTorch differ", other], penstock.scalar, "x", name)

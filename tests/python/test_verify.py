@@ -195,7 +195,7 @@ class Verify(Case):
         self.assertEqual((found["n_files"], found["n_samples"]), (8, 10 + 4 + 10 + 7 + 2 + 10 + 0 + 10))
         self.assertIn("checked each damaged file only up to", found["note"])
         # Damage of a sample before that of its archive is found, too.
-        flipped[2 * SIZE + 1536 + 512] = ord("x")  # of the label 2
+        flipped[2 * SIZE + 1536 + 512] = ord("x")  # a byte of the label 2
         self.put({"1.tar": bytes(flipped)})
         self.assertEqual(self.bad(folder)[:2], [("1.tar", None, 4 * SIZE), ("3.tar", None, 7 * SIZE)])
         self.assertIn(("1.tar", 2, 2 * SIZE + 2048), self.bad(folder))

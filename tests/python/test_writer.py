@@ -470,7 +470,7 @@ p.join()
         child = os.fork()
         if child == 0:
             signal.alarm(120)
-            holder = threading.Thread(target=w._lock.acquire)  # of the parent, at work as it forked
+            holder = threading.Thread(target=w._lock.acquire)  # a thread of the parent, at work as it forked
             holder.start()
             holder.join()
             try:

@@ -6,7 +6,7 @@
 #include "reader/coalesce.h"
 #include "support/test.h"
 
-#define ROWS 4 /* of a set, at most */
+#define ROWS 4 /* most rows of a set */
 
 /* Some rows, and what becomes of them. */
 struct layout {

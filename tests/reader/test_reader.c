@@ -31,7 +31,7 @@ struct iovec;
 static int fail_after = -1; /* allocations and thread starts count down to a failure */
 static int refuse_ring, refuse_files, refuse_buffers, refuse_update; /* native errno, 0 = none */
 static int refuse_new_flags;  /* 1: the ring is refused with any flag, as on old kernels */
-static atomic_uint n_answers; /* of pstk__reader_result */
+static atomic_uint n_answers; /* calls of pstk__reader_result */
 static enum { AS_IT_IS, SHORT, SHORT_BLOCKS, INTERRUPTED, FAIL_ONE, FAIL_ALWAYS } answer;
 static uint32_t block_size; /* SHORT_BLOCKS: cut at multiples of it, as direct reads are */
 static unsigned fail_at;    /* FAIL_ONE: which answer is EIO */

@@ -196,7 +196,7 @@ TEST(wrong_members_are_named)
     CHECK(open_result(&op, "function, user: values are set; must be NULL"));
 }
 
-/* The same pixels come from pstk_op_apply if the op has the random bits that were drawn. */
+/* pstk_op_apply makes the same pixels if the op has the random bits that were drawn. */
 TEST(an_operation_that_was_drawn_applies_to_pixels_of_the_program)
 {
     struct wish wish = {.write_at = -1, .scratch_at = -1};

@@ -18,7 +18,7 @@
 
 struct fixture {
     char dir[200];         /* owned: removed by fixture_close */
-    struct pstk_error err; /* of the last call */
+    struct pstk_error err; /* error of the last call */
 };
 
 #define FIXTURE_FIELDS 4

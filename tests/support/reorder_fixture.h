@@ -70,7 +70,7 @@ struct world {
     struct pstk__partition partition;
     struct pstk__cursor start;
     uint64_t waited_ns;
-    struct pstk_error err; /* of the last take */
+    struct pstk_error err; /* error of the last take */
 };
 
 static inline int world_open(struct world *w, const struct world_config *c)

@@ -30,7 +30,7 @@ struct actor_end {
 
 struct actor {
     struct pstk__device base; /* first member */
-    uint8_t *memory;          /* of its slots; owned */
+    uint8_t *memory;          /* memory of its slots; owned */
     uint64_t slot_size;
     _Atomic int acquires, releases; /* what it answers; releases 1: the first n_kept streams stay */
     uint32_t n_kept;
@@ -100,14 +100,14 @@ struct pools_config {
     uint32_t batch_size, n_slots, n_lanes;
     uint32_t n_device_slots; /* 0: batches are leased from the host's slots */
     uint32_t report_crops, with_reports;
-    uint64_t budget; /* of the ragged output; 0: enough */
+    uint64_t budget; /* bytes of the ragged output; 0: enough */
     pstk_current_stream_fn current_stream;
     const struct pstk__device_ops *ops; /* NULL: the actor's */
 };
 
 struct pools {
     struct pstk__plan plan;
-    struct pstk__pass passes[3][2]; /* of its outputs */
+    struct pstk__pass passes[3][2]; /* passes of its outputs */
     struct pstk__layout layout;
     struct pstk__numa *numa;
     struct actor actor;

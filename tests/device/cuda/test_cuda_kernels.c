@@ -26,7 +26,7 @@ static void fill(void *out, uint64_t size)
         ((uint8_t *)out)[i] = (uint8_t)(draw() >> 33);
 }
 
-/* Of exactly this size, so that ASan sees a byte too many. */
+/* Allocate exactly this size, so that ASan sees a byte too many. */
 static void *aligned(uint64_t size)
 {
     void *p = NULL;

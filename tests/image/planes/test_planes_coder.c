@@ -51,8 +51,8 @@ TEST(a_fitted_model_has_the_counted_symbols_and_no_others)
     }
 }
 
-/* What is lost is due to symbols rarer than the least frequency, whose excess the others lack, and,
- * where many are equally frequent, to a step from level to level that all of them take at once. */
+/* Symbols rarer than the least frequency cause the loss: the others lack their excess. So does,
+ * where many are equally frequent, a step from level to level that all of them take at once. */
 TEST(a_fitted_model_is_close_to_the_entropy)
 {
     static const double most[N_SHAPES] = {
@@ -308,7 +308,7 @@ struct strip {
     uint32_t n_lanes, n_runs;
     uint32_t n[3];                       /* symbols, by run */
     uint8_t symbol[3][MAX_SYMBOLS];      /* by run */
-    uint8_t number[3][MAX_SYMBOLS + 64]; /* of the table; as many as a vector reads */
+    uint8_t number[3][MAX_SYMBOLS + 64]; /* numbers in the table; as many as a vector reads */
     uint8_t room[6 * MAX_SYMBOLS + 4 * PSTK__RANS_LANES];
     uint8_t *code; /* in room */
     uint32_t size;
@@ -370,7 +370,7 @@ static void code_strip(struct strip *s, uint32_t n_lanes)
 
 /* The result of decoding. */
 struct decoded {
-    int result;      /* of the first call that failed, or 0 */
+    int result;      /* result of the first call that failed, or 0 */
     uint32_t failed; /* which: 1 begin, 2.. the runs, 9 end */
     int is_clean;    /* nothing was written behind the last vector */
     uint8_t out[3][MAX_SYMBOLS + 64 + 64];

@@ -226,7 +226,7 @@ static int boxes_differ(const struct picture *p, uint32_t n)
     return bad;
 }
 
-/* Of many kinds, and what must become of each: planes, or why not. */
+/* Files of many kinds, and what must become of each: planes, or why not. */
 enum outcome { SAME, INCOMPLETE = PSTK_PASSTHROUGH_INCOMPLETE, NO_GAIN = PSTK_PASSTHROUGH_NO_GAIN };
 
 static const struct kind {

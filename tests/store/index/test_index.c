@@ -562,7 +562,7 @@ TEST(a_lock_names_its_holder_and_is_for_its_user_alone)
     spot_open(&spot);
     spot.work.build = build_and_look;
     spot.work.user = spot.lock;
-    close(hold(&spot, 0)); /* of an older version: others could lock it */
+    close(hold(&spot, 0)); /* a lock file of an older version: others could lock it */
     CHECK(is_made_in(&spot, spot.own));
     CHECK(stat(spot.lock, &st) == 0 && (st.st_mode & 0777) == 0600 && st.st_size == 0);
     snprintf(wanted, sizeof wanted, "process %ld on host ", (long)getpid());

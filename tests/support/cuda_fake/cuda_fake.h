@@ -42,10 +42,10 @@ extern "C" {
 
 /* All 0 is a good configuration: one device, no delays, nothing refused. */
 struct cuda_fake_config {
-    uint64_t seed;             /* of the delays */
+    uint64_t seed;             /* seed of the delays */
     uint32_t n_devices;        /* 0: one */
     uint32_t max_delay_us;     /* before an operation; 0: none */
-    uint32_t delay_percent;    /* of the operations that are delayed; 0: all */
+    uint32_t delay_percent;    /* share of the operations that are delayed; 0: all */
     uint64_t device_memory;    /* bytes of each device; 0: 256 MiB */
     uint64_t pinned_limit;     /* bytes that may be pinned in all; 0: no limit */
     uint64_t whole_check;      /* pinned sources up to this size are checked whole; 0: 64 KiB */
@@ -98,7 +98,7 @@ struct cuda_fake_stats {
     uint64_t n_pageable; /* copies to or from memory that is not pinned */
     uint64_t max_ahead;  /* bytes that a copy found before it when it came to its engine */
     uint64_t n_hazards, hazards[CUDA_FAKE_N_HAZARDS];
-    char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* of the first */
+    char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* texts of the first hazards */
 };
 
 /* Begin with nothing: no contexts, no memory. Copies the configuration; NULL: all 0. */

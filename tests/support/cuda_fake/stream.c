@@ -271,9 +271,9 @@ static void wait_for_room(struct CUstream_st *s)
 }
 
 /*
- * What a captured stream takes, nobody waits for or asks about: the legacy default stream neither,
- * where the captured one is a blocking stream, nor the device (CUDA C++ Programming Guide, "Stream
- * Capture", "Prohibited and Unhandled Operations"). The thread's mode does not matter.
+ * Nobody may wait for, or ask about, what a captured stream takes: the legacy default stream
+ * neither, where the captured one is a blocking stream, nor the device (CUDA C++ Programming Guide,
+ * "Stream Capture", "Prohibited and Unhandled Operations"). The thread's mode does not matter.
  */
 static cudaError_t captured(const struct CUstream_st *s)
 {

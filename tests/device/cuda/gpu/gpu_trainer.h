@@ -289,7 +289,7 @@ struct trainer {
     cudaStream_t stream;
     struct step steps[MAX_STEPS];
     uint32_t n_steps;
-    struct pstk_error err; /* of the last call */
+    struct pstk_error err; /* error of the last call */
 };
 
 static inline void trainer_close(struct trainer *t)
