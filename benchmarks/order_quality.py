@@ -122,7 +122,7 @@ def orders(lib, site):
 
 # ---- what is measured ----
 def normal_of(chi, df):
-    """The normal deviate of a chi-square (Wilson and Hilferty)."""
+    """Return the normal deviate of a chi-square (Wilson and Hilferty)."""
     return ((chi / df) ** (1 / 3) - (1 - 2 / (9 * df))) / math.sqrt(2 / (9 * df))
 
 
@@ -141,7 +141,7 @@ def positions_over_epochs(ids_of, n, n_epochs):
 
 
 def serial(ids):
-    """The correlation of neighbours, and the largest with any of the next 1000: its lag, too."""
+    """Return the correlation of neighbours, and the largest with any of the next 1000: its lag, too."""
     x = ids - ids.mean()
     size = 1 << (2 * len(x) - 1).bit_length()
     spectrum = np.fft.rfft(x, size)

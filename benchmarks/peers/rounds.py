@@ -104,7 +104,7 @@ class Bench:
             self.found.append(entry)
 
     def rate(self, row):
-        """Samples per second of one measurement."""
+        """Return samples per second of one measurement."""
         limit = START_SECONDS + 20 * (self.settings.seconds + self.settings.warm)
         found = call(self.command(row, "measure"), limit)
         return found["samples"] / found["seconds"]
