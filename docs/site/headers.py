@@ -21,7 +21,7 @@ class NotUnderstood(Exception):
 
 
 def said(comment):
-    """A comment's text without its frame."""
+    """Return a comment's text without its frame."""
     lines = [re.sub(r"^[ \t]*\*? ?", "", line, count=0 if i == 0 else 1)
              for i, line in enumerate(comment[2:-2].split("\n"))]
     lines[0] = lines[0].strip()
@@ -40,7 +40,7 @@ class Item:
 
 
 def pieces(text):
-    """(is a comment, text, where it begins, where it ends)."""
+    """Yield (is a comment, text, where it begins, where it ends)."""
     at = 0
     for match in COMMENT.finditer(text):
         if text[at:match.start()].strip():
@@ -57,7 +57,8 @@ def name_of_member(code):
 
 
 def members_of(body, separator, kind):
-    """The members of a struct or a union, or the enumerators: (items, what a comment before the first says of all)."""
+    """Return the members of a struct or a union, or the enumerators: (items, what a comment before the first says of
+    all)."""
     items, open_item, waiting, whole = [], None, "", ""
     for is_comment, text, begin, end in pieces(body):
         if not is_comment:
@@ -88,7 +89,7 @@ def members_of(body, separator, kind):
 
 
 def split_members(items):
-    """`uint32_t a, b` as two members."""
+    """Yield `uint32_t a, b` as two members."""
     for item in items:
         match = re.fullmatch(r"([\w ]+?)(\w+(?:, \w+)+)", item.code)
         if item.kind == "member" and match:
@@ -190,7 +191,7 @@ class Header:
             self.items.append(Item("macro", match[1], match[1] + (match[2] or ""), text, [body]))
 
     def enumerators(self, body):
-        """An X macro in an enum becomes the enumerators that it makes."""
+        """Replace an X macro in an enum by the enumerators that it makes."""
         body = re.sub(r"^[ \t]*#.*\n", "", body, flags=re.M)
         for name, macro in self.macros.items():
             rows = re.findall(r'X\((\w+),\s*([^,]+),\s*"([^"]*)"\)', macro)
@@ -199,7 +200,7 @@ class Header:
 
 
 def symbols_of(headers):
-    """The role of each name, in Sphinx's C domain."""
+    """Return the role of each name, in Sphinx's C domain."""
     roles, found = {"opaque": "struct", "function": "func"}, {}
     for header in headers:
         for item in header.items:
@@ -247,7 +248,7 @@ def place_of(opaque, headers):
 
 
 def rst_of(header, headers):
-    """The page of a header: lines of reStructuredText. Fails where a declaration is missing in it."""
+    """Return the page of a header: lines of reStructuredText. Fails where a declaration is missing in it."""
     symbols = symbols_of(headers)
     out = ["::", "", *indented(header.head.split("\n")), ""] if header.head else []
     for item in header.items:
