@@ -136,7 +136,7 @@ class Forge:
         return header + struct.pack("<I", self.crc(header))
 
     def write_dictionaries(self, folder):
-        """Returns what the manifest says of them."""
+        """Write the dictionaries; return what the manifest says of them."""
         said = []
         for i, (name, data) in enumerate(self.dictionaries):
             (folder / f"{i}.zdict").write_bytes(data)
@@ -193,7 +193,7 @@ def write_manifest(folder, text, crc):
 
 
 def values_of(folder):
-    """The fields, records and dictionaries of a data set that an honest writer wrote."""
+    """Return the fields, records and dictionaries of a data set that an honest writer wrote."""
     data = reader.Data(folder)
     fields = [Field(f.name, f.kind, f.m.get("dtype"), f.m.get("shape"), f.codec, f.m["level"],
                     **{key: f.m[key] for key in reader.ATTRIBUTES if key in f.m}) for f in data.fields]

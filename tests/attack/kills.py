@@ -29,7 +29,7 @@ REFUSES = ("already", "has no column")  # what the second run says after one tha
 
 
 def makers(args):
-    """(case, kind of output) of every command that writes."""
+    """Return (case, kind of output) of every command that writes."""
     build, root = args.build, pathlib.Path(args.root)
     images = material.images(build, root / "images", N_IMAGES, args.seed)
     others = material.images(build, root / "others", 5, args.seed + 1)
@@ -157,7 +157,7 @@ class Maker:
         self.ends = {}  # how the first kill of each attempt found the output
 
     def look(self, work, done):
-        """Returns the state of the output after a kill, and what is wrong with it."""
+        """Return the state of the output after a kill, and what is wrong with it."""
         try:
             state = self.kind.state(work.out)
         except ValueError as damaged:

@@ -39,7 +39,7 @@ def put_ours(folder, name, size):
 
 
 def filled(world):
-    """A folder with two entries, one that a dead process left, an index and files of others."""
+    """Return a folder with two entries, one that a dead process left, an index and files of others."""
     folder = world.fresh("cached")
     for name, size in OURS.items():
         put_ours(folder, name, size)

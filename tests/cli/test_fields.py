@@ -33,7 +33,7 @@ def archive(world):
 
 
 def types(path, *options):
-    """{name: (kind, dtype, shape)}, as info finds them."""
+    """Return {name: (kind, dtype, shape)}, as info finds them."""
     return {field["name"]: (field["kind"], field.get("dtype"), field.get("shape"))
             for field in run_json("info", path, *options)["fields"]}
 

@@ -20,7 +20,7 @@ def test(function):
 
 
 def other_of(world):
-    """A second data set: the first 3 images of each class of the first one."""
+    """Return a second data set: the first 3 images of each class of the first one."""
     path, images = world.path("other,=1"), world.path("few")
     if not os.path.isdir(path):
         shutil.copytree(world.src, images)

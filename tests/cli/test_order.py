@@ -86,7 +86,7 @@ def show_takes_every_option_of_an_order_and_shows_the_same(world):
 
 
 def arrays(world, n=20000):
-    """A data set of n samples of 8 bytes."""
+    """Return a data set of n samples of 8 bytes."""
     out = world.path("ordered-arrays-%d" % n)
     if not os.path.isdir(out):
         os.makedirs(out)

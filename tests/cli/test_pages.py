@@ -33,7 +33,7 @@ def page(name):
 
 
 def options_of(command):
-    """{option: its value as --help calls it, or None} of a command's --help."""
+    """Return {option: its value as --help calls it, or None} of a command's --help."""
     rows = re.findall(r"^  (?:-\w, )?--([\w-]+)(?: (\S+))?(?:  .*)?$", run(command, "--help")[0], re.M)
     return {name: value or None for name, value in rows}
 

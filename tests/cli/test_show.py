@@ -33,18 +33,18 @@ def picture(path, *arguments):
 
 
 def ink(image):
-    """The pixels of a text, as a set of places."""
+    """Return the pixels of a text, as a set of places."""
     return {(x, y) for x in range(image.width) for y in range(image.height) if image.getpixel((x, y)) == (0, 0, 0)}
 
 
 def below(image, i, columns):
-    """The line below picture i."""
+    """Return the line below picture i."""
     left, top = i % columns * (SIDE + GAP), i // columns * (SIDE + LINE + GAP) + SIDE
     return image.crop((left, top, left + SIDE, top + LINE))
 
 
 def coco(world, name, annotations, categories=("cat", "dog", "elk", "fox")):
-    """A data set of two gray pictures of 60 x 60 pixels, shown at twice their size."""
+    """Return a data set of two gray pictures of 60 x 60 pixels, shown at twice their size."""
     folder, out = world.fresh(name), world.fresh(name + "-packed")
     os.mkdir(folder)
     for i in range(2):

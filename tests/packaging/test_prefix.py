@@ -40,7 +40,7 @@ def require(*programs: str) -> None:
 
 
 def needed(program: pathlib.Path) -> list[str]:
-    """The shared libraries that `program` names."""
+    """Return the shared libraries that `program` names."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", program))
 
 

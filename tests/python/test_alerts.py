@@ -54,7 +54,8 @@ CASES = (
 
 class Rules(unittest.TestCase):
     def feed(self, rule, *parts):
-        """Every part is (n readings, what is other in them). Returns the changes with the number of their reading."""
+        """Feed the readings of each part, (n readings, what is other in them). Return the changes with the number of
+        their reading."""
         found, n = [], 0
         for count, values in parts:
             for _ in range(count):

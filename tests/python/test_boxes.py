@@ -66,7 +66,7 @@ def _affine(boxes, matrix):
 
 
 def expected(boxes, size, ops):
-    """The boxes and numbers of those that are left; of (height, width). A box without area is gone for good."""
+    """Return the boxes and numbers of those that are left; of (height, width). A box without area is gone for good."""
     torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
     functional = optional("torchvision.transforms.v2.functional")
     found = tv_tensors.BoundingBoxes(torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4), format="XYXY",
@@ -249,7 +249,7 @@ class Followers(Boxed):
                 np.testing.assert_array_equal(batch["boxes"][0][0], self.turned(orientation) + padding, str(orientation))
 
     def turned(self, orientation):
-        """The box [2, 3, 4, 5] of 26 x 15 pixels, found in the pixels that Pillow turns."""
+        """Return the box [2, 3, 4, 5] of 26 x 15 pixels, found in the pixels that Pillow turns."""
         image, ops = optional("PIL.Image"), optional("PIL.ImageOps")
         mask = np.zeros((15, 26), np.uint8)
         mask[3:5, 2:4] = 1

@@ -27,7 +27,7 @@ from penstock.elsewhere import LOADER_KEYWORDS
 
 
 def damaged(name, n=4, step=311):
-    """A copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
+    """Return a copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
     path = os.path.join(sets.ROOT, name)
     shutil.copytree(sets.scalars(), path)
     shard = next(os.path.join(path, file) for file in sorted(os.listdir(path)) if file.endswith(".pstk"))

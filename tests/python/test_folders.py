@@ -30,7 +30,7 @@ WEBP, GIF = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20), b"GIF89a" + bytes(20)
 
 
 def files_of(path):
-    """{name: digest of its bytes} of all files of a data set."""
+    """Return {name: digest of its bytes} of all files of a data set."""
     made = {}
     for name in sorted(os.listdir(path)):
         with open(os.path.join(path, name), "rb") as file:
@@ -40,7 +40,7 @@ def files_of(path):
 
 class FolderTest(Case):
     def make(self, name, files):
-        """A folder of these files. Returns its path."""
+        """Make a folder of these files. Return its path."""
         for file, data in files.items():
             path = os.path.join(self.path(name), file)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -49,7 +49,7 @@ class FolderTest(Case):
         return self.path(name)
 
     def pack(self, folder, path, **settings):
-        """The data set, and what was printed."""
+        """Return the data set, and what was printed."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             data = penstock.pack(folder, path, **settings)
@@ -292,7 +292,7 @@ class LeftOut(Case):
         return out.getvalue()
 
     def cases(self):
-        """(folder, count, what is said; None: nothing)"""
+        """Yield (folder, count, what is said; None: nothing)"""
         one, record = self.tar(b"1"), tfrecords.frame(tfrecords.example({"x": 1}))
         noise = {"notes.txt": b"x", ".hidden/h.tar": one, "deep/er/d.tar": one}
         path = self.make("tars", {"0.tar": one, **noise})

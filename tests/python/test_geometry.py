@@ -45,7 +45,7 @@ def resampling(name):
 
 
 def fill_for(rng, channels):
-    """A fill for the library, and the same for Pillow."""
+    """Return a fill for the library, and the same for Pillow."""
     fill = tuple(map(int, rng.integers(0, 256, channels)))
     return fill, fill[0] if channels == 1 else fill
 

@@ -15,7 +15,7 @@ def loader(rank=0, world=1, batch_size=penstock.GlobalBatch(96), **keywords):
 
 
 def epoch_of(world, state=None, n_batches=None, **keywords):
-    """The ids of each global batch of an epoch, sorted, from all ranks; and the state after the last."""
+    """Return the ids of each global batch of an epoch, sorted, from all ranks; and the state after the last."""
     found, after = [], None
     for rank in range(world):
         with loader(rank, world, **keywords) as data:

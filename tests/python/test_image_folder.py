@@ -22,7 +22,7 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".w
 
 
 def below(folder):
-    """The images below a folder in the order of torchvision: bytes, below it."""
+    """Return the images below a folder in the order of torchvision: bytes, below it."""
     found = []
     for root, _, names in sorted(os.walk(os.fsencode(folder), followlinks=True)):
         if any(part.startswith(b".") for part in os.path.relpath(root, os.fsencode(folder)).split(b"/") if part != b"."):
@@ -38,7 +38,7 @@ def classes_of(folder):
 
 
 def walk(folder):
-    """[(path as bytes, class number)] of a folder with class folders."""
+    """Return [(path as bytes, class number)] of a folder with class folders."""
     return [(os.path.join(os.fsencode(name), path), label) for label, name in enumerate(classes_of(folder))
             for path in below(os.path.join(folder, name))]
 
@@ -100,7 +100,7 @@ class Folders(Case):
         self.assert_says(words, penstock.Dataset, folder)
 
     def indexes(self):
-        """{path: inode} of all index files."""
+        """Return {path: inode} of all index files."""
         return {path: os.stat(path).st_ino for root, _, names in os.walk(self.folder)
                 for path in (os.path.join(root, name) for name in names) if path.endswith(".index")}
 

@@ -41,7 +41,7 @@ def _resized(size, args):
 
 
 def _rotated(size, args):
-    """The inverse matrix and the size of a rotation about the centre."""
+    """Return the inverse matrix and the size of a rotation about the centre."""
     (height, width), angle = size, math.radians(args[0])
     to = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     centre, new = np.array([width / 2, height / 2]), size
@@ -83,7 +83,7 @@ def moved(p, size, op):
 
 
 def expected(row, size, ops, pairs=(), keep_outside=False, move=moved):
-    """A row [k, 3] of points of an image of (height, width), moved one by one."""
+    """Return a row [k, 3] of points of an image of (height, width), moved one by one."""
     out, mirrors = np.zeros((len(row), 3)), sum(op.name in ("hflip", "vflip") for op in ops) % 2
     partner = {**{a: b for a, b in pairs}, **{b: a for a, b in pairs}}
     for j, (x, y, visibility) in enumerate(row):

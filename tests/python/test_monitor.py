@@ -64,13 +64,13 @@ def slow_decoder():
 
 
 def stage_of(busy, starved, blocked, n_items, n_threads):
-    """A stage that has counted these, of which no CPU time is known."""
+    """Return a stage that has counted these, of which no CPU time is known."""
     return stats.StageStats(busy, starved, blocked, 0, 0, n_items, n_threads)
 
 
 class Numbers(unittest.TestCase):
     def run_loop(self, loader, seconds, step=0.0, **more):
-        """The readings of a loop of that many seconds."""
+        """Run a loop of that many seconds; return its readings."""
         found = []
         with penstock.Monitor(loader, **{**QUICK, "sinks": found.append, **more}) as watching:
             end = time.monotonic() + seconds

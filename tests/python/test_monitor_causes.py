@@ -82,12 +82,12 @@ class Causes(unittest.TestCase):
                 self.skipTest("other programs have the cores")
 
     def size(self):
-        """Bytes of a sample."""
+        """Return bytes of a sample."""
         path = sets.photos()
         return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path) if name.endswith(".pstk")) / 40
 
     def cases(self, seen, which):
-        """The cases of a reading's forecast by what changes, each with the "times" of the measured rate."""
+        """Return the cases of a reading's forecast by what changes, each with the "times" of the measured rate."""
         told = seen["forecasts"][which]
         return {case["what"]: {**case, "times": case["samples_per_second"] / told["measured"]} for case in told["cases"]}
 

@@ -42,7 +42,7 @@ OF = {("boxes", "form"): "xyxy", ("RandomBoxBlur", "radius"): (0.1, 2.0), ("Rand
 
 
 def arguments(name, function):
-    """{parameter: value} of those that must be given; None: a value is missing here."""
+    """Return {parameter: value} of those that must be given; None: a value is missing here."""
     found = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

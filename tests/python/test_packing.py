@@ -199,7 +199,7 @@ class Parallel(Case):
         self.assertEqual(self.left(), ["data"])
 
     def stopped(self, workers, stop, context="fork"):
-        """A program that packs, stopped in the midst of it. Returns its status and the seconds that took."""
+        """Stop a program in the midst of packing. Return its status and the seconds that took."""
         code = (
             "import os, sys, time, penstock\n"
             "class S:\n"

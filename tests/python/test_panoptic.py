@@ -31,7 +31,7 @@ def id_to_colour(ids):
 
 
 def interlaced(pixels):
-    """A PNG file of seven passes, which Pillow reads and does not write."""
+    """Return a PNG file of seven passes, which Pillow reads and does not write."""
     height, width, _ = pixels.shape
     passes = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
     rows = b"".join(b"\0" + row.tobytes() for y, x, down, right in passes for row in pixels[y::down, x::right] if row.size)
@@ -41,7 +41,7 @@ def interlaced(pixels):
 
 
 def wanted_masks(colours, segments, classes=None):
-    """The masks of an image, the slow way: one segment after another."""
+    """Return the masks of an image, the slow way: one segment after another."""
     classes = CLASSES if classes is None else classes
     ids = colours[..., 0] + 256 * colours[..., 1].astype(np.int64) + 65536 * colours[..., 2].astype(np.int64)
     dtype = np.uint8 if len(classes) < 256 else np.uint16
@@ -89,7 +89,7 @@ class Panoptic(Case):
         image.save(os.path.join(self.path(folder), self.annotation(number)["file_name"]), **options)
 
     def pack(self, *options, out="data", name="panoptic_x.json", status=0):
-        """Returns what pack said: its summary; or its messages, where it fails."""
+        """Return what pack said: its summary; or its messages, where it fails."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             json.dump(self.whole, file)
         done = subprocess.run([command(), "pack", "--json", "--overwrite", "--coco", self.path(name), *options,

@@ -268,7 +268,7 @@ def lived(read):
 
 class Runs(unittest.TestCase):
     def run_both(self, folder, slow, every):
-        """Two ranks in one process, one after the other in each step; rank 0's line, and its alerts."""
+        """Run two ranks in one process, one after the other in each step. Return rank 0's line, and its alerts."""
         settings = {**QUICK, "every": every, "ranks": folder, "name": "both"}
         outputs = {"x": Slow("i", _c.OUTPUT_CALLBACK)}
         alerts, lines = [], []

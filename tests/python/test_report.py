@@ -26,7 +26,7 @@ def opened(**more):
 
 
 def watched(loader, seconds=0.4, **more):
-    """A Monitor that has ended, of a loop of that many seconds."""
+    """Return a Monitor that has ended, of a loop of that many seconds."""
     with penstock.Monitor(loader, **{**QUICK, **more}) as watching:
         end = time.monotonic() + seconds
         for _ in loader:
@@ -44,7 +44,7 @@ class Report(Case):
         self.path = os.path.join(self.folder, "run.html")
 
     def written(self, watching):
-        """The document of the page; a skip where the command cannot draw."""
+        """Return the document of the page; a skip where the command cannot draw."""
         try:
             watching.report(self.path)
         except penstock.PenstockError as error:

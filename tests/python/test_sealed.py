@@ -15,7 +15,7 @@ MISSPELT = "wieghts_"
 
 
 def refusal(of, name, value=None):
-    """The text of the AttributeError; fails where the attribute is set."""
+    """Return the text of the AttributeError; fails where the attribute is set."""
     try:
         setattr(of, name, value)
     except AttributeError as error:

@@ -58,7 +58,7 @@ def unpacked(n):
 
 
 def empty(kind):
-    """A Feature with a list of no values."""
+    """Return a Feature with a list of no values."""
     return tfrecords.message({"bytes": tfrecords.BYTES, "float": tfrecords.FLOAT, "int64": tfrecords.INT64}[kind], b"")
 
 
@@ -160,7 +160,7 @@ class TensorFlow(Copied):
                         self.assertEqual(plain(data.get(n, name)), plain(wanted) if hasattr(wanted, "tolist") else wanted, (n, name))
 
     def exported(self, data):
-        """The records of an export of this data set, as tf.data gives them."""
+        """Return the records of an export of this data set, as tf.data gives them."""
         penstock.export(data, to="tfrecord", out=self.path("out"), shard_size=1 << 16, overwrite=True)
         files = sorted(str(path) for path in pathlib.Path(self.path("out")).glob("*.tfrecord"))
         return [one.numpy() for one in self.tf.data.TFRecordDataset(files)]

@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         self.path = os.path.join(self.folder, "trace.json")
 
     def traced(self, n=10, trace_events=0, **keywords):
-        """The trace of n batches."""
+        """Return the trace of n batches."""
         with loader(observe=penstock.Observe(trace_path=self.path, trace_events=trace_events), **keywords) as data:
             for _, _batch in zip(range(n), data):
                 pass

@@ -148,7 +148,7 @@ class PilImages(Case):
         return [record["x"] for record in penstock.Dataset(self.path(), decode=True)]
 
     def made(self, mode):
-        """A picture in this mode, its alpha from 0 to 255."""
+        """Return a picture in this mode, its alpha from 0 to 255."""
         module = optional("PIL.Image")
         image = module.fromarray(picture())
         if mode == "P":
