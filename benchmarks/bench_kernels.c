@@ -116,7 +116,7 @@ static double measure_inverse(struct bench *b, const struct pstk__jpeg_kernels *
     return 1e9 * (bench_now() - start) / ((double)n * N_ROWS * N_BLOCKS);
 }
 
-/* Nanoseconds for 64 pixels of a full row. */
+/* Return nanoseconds for 64 pixels of a full row. */
 static double measure_piece(struct bench *b, const struct pstk__jpeg_kernels *k, enum piece p)
 {
     static const uint32_t colors[N_PIECES] = {[GRAY] = PSTK__JPEG_GRAY,

@@ -71,7 +71,7 @@ static uint64_t count_symbols(struct pstk__planes_reader *r)
     return n;
 }
 
-/* Nanoseconds to decode all strips, by asking for a row of each. */
+/* Return nanoseconds to decode all strips, by asking for a row of each. */
 static double time_strips(struct bench *b, uint32_t lane, const struct pstk__image_info *info,
                           uint32_t isa, uint64_t *symbols)
 {

@@ -157,7 +157,7 @@ static const uint8_t *cold_image(struct bench *b, const struct source *s)
     return image;
 }
 
-/* Milliseconds an image. */
+/* Return milliseconds an image. */
 static double measure(struct bench *b, const struct bench_case *c)
 {
     const double begin = bench_now();
@@ -302,7 +302,7 @@ static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t isa,
     }
 }
 
-/* The figure of the same by the same ISA, of 3 channels. */
+/* Return the figure of the same by the same ISA, of 3 channels. */
 static const struct bench_case *of_three(const struct bench_case *cases, uint32_t n,
                                          const struct bench_case *c)
 {

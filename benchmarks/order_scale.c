@@ -185,7 +185,8 @@ static uint64_t n_samples(const struct pstk__windowed *windowed, uint64_t first,
     return first <= windowed->last && windowed->last <= last ? n - block + windowed->n_last : n;
 }
 
-/* Samples that are read for a way, whose reader holds the blocks of a window until the next. */
+/* Return samples that are read for a way, whose reader holds the blocks of a window until the next.
+ */
 static uint64_t read_way(const struct pstk__windowed *windowed, uint32_t way)
 {
     const uint64_t n_windows = pstk__windowed_n_windows(windowed, way);
@@ -329,8 +330,8 @@ static double time_samples(uint64_t n, uint64_t *sum)
     return 1e9 * best;
 }
 
-/* CPU microseconds until the ids of a batch of 256 at a position drawn at random are known: the
- * most of 1000 times. */
+/* Return CPU microseconds until the ids of a batch of 256 at a position drawn at random are known:
+ * the most of 1000 times. */
 static double time_resumes(const struct pstk__order_shape *shape, uint64_t *sum)
 {
     struct pstk__random draws = {.key = {9}};

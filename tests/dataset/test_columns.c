@@ -25,7 +25,8 @@ static int64_t verify(const char *path)
     return pstk_verify(path, 0, 2, NULL, NULL, NULL, NULL);
 }
 
-/* 1: values first .. first + n - 1 of the columns id and txt.size are those of the records. */
+/* Return whether values first .. first + n - 1 of the columns id and txt.size are those of the
+ * records. */
 static int check_range(struct pstk_dataset *d, uint64_t first, uint64_t n)
 {
     int64_t *ids = malloc(n * 8 + 1);
@@ -414,7 +415,7 @@ static int undo(const char *path, enum change how)
     return r == 0 && how == ADD ? pstk_column_remove(path, "w", NULL) : r;
 }
 
-/* The value that all samples have in column w; 0: there is no column; -1: anything else. */
+/* Return the value that all samples have in column w; 0: there is no column; -1: anything else. */
 static double value_of_all(const char *path)
 {
     struct pstk_dataset *d;

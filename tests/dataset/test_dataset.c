@@ -314,7 +314,7 @@ static void flip(const struct maker *k, const char *name, uint64_t offset)
         abort();
 }
 
-/* 1 when sample `id` reads as it was made; err has the failure. */
+/* Return whether sample `id` reads as it was made; err has the failure. */
 static int is_right(struct pstk_dataset *d, uint64_t id, struct pstk_error *err)
 {
     void *raw = NULL, *cls = NULL, *txt = NULL;

@@ -100,7 +100,7 @@ static char **list(const char *path, int *n)
     return pointers;
 }
 
-/* 1: byte i is deep within a run of zeros. */
+/* Return whether byte i is deep within a run of zeros. */
 static int is_among_zeros(const uint8_t *bytes, size_t size, size_t i)
 {
     static const uint8_t zeros[33];

@@ -21,7 +21,7 @@ static int decode_file(const struct png_spec *spec, const uint8_t *file, size_t 
     return pstk_mask_decode(file, size, &info, samples, dtype, err);
 }
 
-/* 1 when the samples of the file that `spec` describes come out as they were written. */
+/* Return whether the samples of the file that `spec` describes come out as they were written. */
 static int is_exact(const struct png_spec *spec)
 {
     size_t size;

@@ -583,7 +583,7 @@ static void lower(uint32_t setting)
         asked.s.memory.index_memory = 1;
 }
 
-/* 1: it is divided with these settings lowered, a set. */
+/* Return whether memory is divided with these settings lowered, a set. */
 static int opens_with(uint32_t lowered)
 {
     static struct asked as_it_was;

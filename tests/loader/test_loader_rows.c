@@ -109,7 +109,7 @@ static int copy_alone(const struct setup *setup, uint32_t rows, uint64_t epoch, 
     return r;
 }
 
-/* A naive walk: where the batch at a cursor ends, or 0: the epoch has none there. */
+/* Return where the batch at a cursor ends, by a naive walk; 0: the epoch has none there. */
 static uint64_t naive_end(const struct pstk_settings *s, uint64_t global, uint64_t position)
 {
     if (position >= N_SAMPLES)

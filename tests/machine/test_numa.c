@@ -114,8 +114,8 @@ TEST(by_itself_there_is_one_worker_a_core_on_its_first_thread)
     CHECK_STR(plan_of(SMALL, 0, 0, 1), "0:0 0:2 0:4 0:6 1:8 1:10 1:12 1:14");
 }
 
-/* The cores that workers count on, as "0-6,8-14 of 16": with `pus` hardware threads a core, of the
- * usable ones. Closes n. */
+/* Return the cores that workers count on, as "0-6,8-14 of 16": with `pus` hardware threads a core,
+ * of the usable ones. Closes n. */
 static const char *cores_of(struct pstk__numa *n, uint32_t pus)
 {
     static char text[512];
@@ -608,7 +608,7 @@ static struct pstk__numa *open_machine(const struct machine *m, uint32_t local_r
     return open_machine_with(m, &c);
 }
 
-/* The nodes of the four GPUs as text, "-" for none. */
+/* Return the nodes of the four GPUs as text, "-" for none. */
 static const char *gpus_of(struct pstk__numa *n)
 {
     static const char *const gpus[] = {GPU_0, GPU_1, GPU_ANY, GPU_NONE};
@@ -713,7 +713,7 @@ TEST(a_package_whose_processors_a_container_is_denied_keeps_its_device)
     CHECK_STR(gpus_of(n), "0 1 - -");
 }
 
-/* The two processors and nodes as if they were this machine's: threads are then pinned. */
+/* Open the two processors and nodes as if they were this machine's: threads are then pinned. */
 static struct pstk__numa *open_as_this_machine(uint32_t local_rank, uint32_t local_world,
                                                int with_pci)
 {

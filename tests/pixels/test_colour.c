@@ -161,7 +161,7 @@ TEST(tables_have_the_bytes_of_pillow)
     }
 }
 
-/* The byte that a power becomes. */
+/* Return the byte that a power becomes. */
 static uint8_t powered(uint32_t v, double gamma, double scale)
 {
     const double power = v > 0 ? pstk__exp(gamma * pstk__log(v / 255.0)) : gamma == 0.0;

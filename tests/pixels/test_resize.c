@@ -111,7 +111,8 @@ static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 static const float mean[4] = {0.485f, 0.456f, 0.406f, 0.25f};
 static const float deviation[4] = {0.229f, 0.224f, 0.225f, 0.125f};
 
-/* The line of the usual table, found once: it takes a while. Of less channels: its beginning. */
+/* Return the line of the usual table, found once: it takes a while. Of less channels: its
+ * beginning. */
 static const struct pstk__affine *line_of(uint32_t dtype)
 {
     static struct pstk__affine lines[4];

@@ -107,7 +107,7 @@ static struct pstk__span row_number(uint32_t number, uint32_t i)
         .file = number / BEGINS / SIZES, .first = i, .n = 1, .begin = begin, .end = begin + size};
 }
 
-/* All sets of three rows. Returns how many were laid out, 0 where one differs. */
+/* Lay out all sets of three rows. Return how many were laid out, 0 where one differs. */
 static uint64_t sweep(const struct pstk__span_limits *limits)
 {
     const uint32_t n = BEGINS * SIZES * FILES;

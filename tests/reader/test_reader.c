@@ -182,7 +182,7 @@ static uint32_t expected_size(const struct pstk__read *r)
     return r->size < FILE_SIZE - r->offset ? r->size : (uint32_t)(FILE_SIZE - r->offset);
 }
 
-/* 1: the read gave the file's bytes, all of them, and nothing behind them. */
+/* Return whether the read gave the file's bytes, all of them, and nothing behind them. */
 static int is_right(const struct pstk__read *r)
 {
     const uint8_t *data = r->buffer;
@@ -279,7 +279,7 @@ static int has_uring(void)
             SKIP("io_uring is not permitted here");                                                \
     } while (0)
 
-/* 1: the backend can be tried here. */
+/* Return whether the backend can be tried here. */
 static int usable(uint32_t kind)
 {
     return kind == PSTK_READER_THREADS || has_uring();

@@ -185,7 +185,7 @@ static inline uint8_t *fixture_load(const char *path, size_t *size)
     return bytes;
 }
 
-/* 1 when two directories have the same files with the same bytes. */
+/* Return whether two directories have the same files with the same bytes. */
 static inline int fixture_same(const char *a, const char *b)
 {
     DIR *d = opendir(a);

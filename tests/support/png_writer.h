@@ -42,7 +42,7 @@ static uint8_t png_palette_byte(uint32_t index, uint32_t channel)
     return (uint8_t)(index * 37 + channel * 91 + 5);
 }
 
-/* The key of a tRNS chunk, per channel. */
+/* Return the key of a tRNS chunk, per channel. */
 static uint16_t png_key(const struct png_spec *s, uint32_t channel)
 {
     const uint32_t own = s->color & PNG_COLOR_MASK_COLOR ? channel : 0;

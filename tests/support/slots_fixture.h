@@ -240,7 +240,7 @@ static inline uint32_t n_in(const struct pstk__slots *p, uint32_t state)
     return n;
 }
 
-/* A batch that n rows of are valid, filled, READY. The rows are ragged by nothing. */
+/* Return a READY batch, filled, with n valid rows. The rows are ragged by nothing. */
 static inline struct pstk__slot *fill_empty(struct pstk__slots *host, uint32_t lane)
 {
     struct pstk__slot *s = pstk__slot_begin(host, lane);
@@ -263,7 +263,7 @@ static inline struct pstk__slot *load_empty(struct pools *p)
     return to;
 }
 
-/* A slot that may be leased, of the pool that is leased from. */
+/* Return a slot that may be leased, of the pool that is leased from. */
 static inline struct pstk__slot *deliver_empty(struct pools *p)
 {
     return p->device ? load_empty(p) : fill_empty(p->host, 0);

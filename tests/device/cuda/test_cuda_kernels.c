@@ -124,7 +124,8 @@ static void run_pixels(const struct pstk__cuda_pixels *p)
             pstk__pixels_thread(p, p->table, kind, image, unit);
 }
 
-/* 1 when all threads together write what is expected, whatever was there, and nothing behind. */
+/* Return whether all threads together write what is expected, whatever was there, and nothing
+ * behind. */
 static int images_equal(struct images *m)
 {
     const uint8_t fills[2] = {0x00, 0xff};
@@ -220,7 +221,7 @@ TEST(a_table_without_a_line_gives_its_elements)
         }
 }
 
-/* 1: each byte of the output is written once: a write shows on one of two fills. */
+/* Return whether each byte of the output is written once: a write shows on one of two fills. */
 static int written_once(const struct images *m)
 {
     const struct pstk__pixels_kind kind = pstk__pixels_kind(&m->p);

@@ -432,7 +432,7 @@ static int is_same(const struct decoded *a, const struct decoded *b, const struc
 static struct strip strip; /* too large for the stack */
 static struct decoded want, got;
 
-/* 1 when some ISA does not give the strip's symbols back, of some number of lanes. */
+/* Return whether some ISA does not give the strip's symbols back, of some number of lanes. */
 static int strip_is_lost(void)
 {
     const struct pstk__planes_kernels *k;

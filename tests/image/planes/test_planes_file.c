@@ -107,7 +107,7 @@ static int box_differs(struct decoder *d, const struct picture *p, struct pstk__
            channels_differ(d, p, box, 4);
 }
 
-/* The whole by libjpeg, of these bytes. NULL: it fails. */
+/* Decode these bytes whole, by libjpeg. NULL: it fails. */
 static uint8_t *decode_file(const uint8_t *file, uint64_t size, struct pstk__image_info *info)
 {
     struct decoder d;

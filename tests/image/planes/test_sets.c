@@ -78,7 +78,7 @@ static void allow(uint32_t number)
                 sets[k].cost[i][s] = PSTK__SET_ABSENT;
 }
 
-/* 1: each ISA reads the field as the image. */
+/* Return whether each ISA reads the field as the image. */
 static int comes_back(struct field_reader *r, const struct field_subject *s)
 {
     const struct pstk__jpeg_frame *f = &s->image.frame;

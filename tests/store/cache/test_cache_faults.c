@@ -46,7 +46,8 @@ static int fill(const char *path)
     return r;
 }
 
-/* 1: each entry is whole or is not there, the sum is not too low, and the cache works. */
+/* Return whether each entry is whole or is not there, the sum is not too low, and the cache works.
+ */
 static int is_sound(const char *path)
 {
     struct pstk__cache *cache;

@@ -514,7 +514,7 @@ TEST(a_builder_that_does_nothing_is_named_and_left)
     fixture_close(&spot.f);
 }
 
-/* A thread that holds a lock for 20 times 0.1 s, and has a note each 0.1 s. */
+/* Hold a lock for 20 times 0.1 s, and write a note each 0.1 s: a thread. */
 static void *make_progress(void *user)
 {
     const int fd = *(int *)user;
