@@ -25,7 +25,7 @@
 
 enum { N_THREADS = 2, ROW = 2048, RANKS_READ = 16 };
 
-static uint64_t small = 1; /* what sizes are divided by */
+static uint64_t small = 1; /* divisor of all sizes */
 
 static double seconds_of(clockid_t clock)
 {
@@ -126,7 +126,7 @@ static int cover(uint32_t kind, uint64_t n, uint64_t n_epochs, uint64_t world)
         const uint64_t n_batches = pstk__partition_n_batches(&stretch.partition, 0);
         stretch.end = n_batches / 2 + epoch;
         mark_all(&sum, &stretch);
-        stretch.first = stretch.end; /* what the state says */
+        stretch.first = stretch.end; /* as the state says */
         world -= 8;
         stretch.partition.world = world;
         stretch.end = n_batches;

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-STAMP = "installed.json"  # what was asked for, written when all of it is there
+STAMP = "installed.json"  # lists what was asked for; written when all of it is there
 FAILED = "failed.txt"     # one line: why it is not
 
 # steps: pip's arguments, one call after another; debian: packages that those need.

@@ -62,7 +62,7 @@ class Field:
         if self.dtype:
             m["dtype"] = self.dtype
         if self.kind in reader.ARRAYS:
-            m["shape"] = list(self.shape)  # whoever changes a manifest changes no schema
+            m["shape"] = list(self.shape)  # a copy: a change of the manifest changes no schema
         m.update(self.attributes)
         m.update(codec=self.codec, level=self.level, max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0)
         if self.kind in reader.WITH_SIDES:

@@ -437,7 +437,7 @@ def of_two_images_of_one_id_one_is_left_out_if_they_are_the_same(world):
     refused(world, twice, "two of 'images' have the id %d; must be different (or leave it out with --skip-bad)" % one["id"], folder)
     told = run_json("pack", "--coco", save(world, twice, "twice.json"), folder, world.fresh("twice"), "--skip-bad")
     expect((told["annotations"]["n_bad"], told["identity"]), (2, wanted))
-    for image in ({**other, "id": one["id"]}, {**one, "width": one["width"] + 1}):  # whose are the annotations?
+    for image in ({**other, "id": one["id"]}, {**one, "width": one["width"] + 1}):  # nothing says to which image the annotations belong
         file = save(world, {**whole, "images": [*whole["images"], image]}, "twice.json")
         _, err = run("pack", "--coco", file, folder, world.fresh("twice"), "--skip-bad", status=1)
         assert err.endswith("two of 'images' have the id %d; must be different\n" % one["id"]), err

@@ -67,7 +67,7 @@ def a_folder_comes_back_byte_for_byte(world):
     expect(mark["identity"], run_json("info", world.data)["identity"])
     again = world.fresh("x-again")
     _, err = run("pack", out, again)
-    expect(err, "")  # what marks an export is no file that is left out
+    expect(err, "")  # the mark of an export does not count as a file that is left out
     expect(run_json("info", again)["identity"], mark["identity"])
 
 

@@ -94,8 +94,8 @@ def who_waits_says_so_at_once_and_goes_on_when_the_lock_is_free(world):
 
 @test
 def a_stopped_builder_is_named_by_its_number(world):
-    """Whatever it is busy with: here with more names than it can read before it is stopped. Its name is in the file of
-    the lock soon after the lock is taken."""
+    """A stopped builder is named, whatever it is busy with: here with more names than it can read before it is stopped.
+    Its name is in the file of the lock soon after the lock is taken."""
     data = archive(world.fresh("stopped"), n_samples=60000, size=0)
     folder = os.path.dirname(data)
     builder = begin("info", data)

@@ -99,7 +99,7 @@ def defaults_that_help_prints_are_values(world):
     for command in COMMANDS:
         text = " ".join(run(command, "--help")[0].split())
         for name, value in options_of(command).items():
-            if not words_of(value) or (command, name) == ("export", "to"):  # which must be given
+            if not words_of(value) or (command, name) == ("export", "to"):  # --to of export must be given
                 continue
             initial = re.search(r"--%s [^-]\S* .*?\(default: (\w+)\)" % name, text)
             assert initial and initial[1] in words_of(value), (command, name)

@@ -104,7 +104,7 @@ def the_label_is_found_beside_other_numbers(world):
         lines[columns] = [ink(below(shown, i, 2)) for i in range(3)]
     expect([max(x for x, _ in line) // 6 for line in lines["label"]], [3, 4, 5])  # "0 5", "1 77", "2 123"
     expect(lines["label,fold"], lines["label"])
-    expect([max(x for x, _ in line) // 6 for line in lines["fold,height"]], [1, 1, 1])  # which is one is not known
+    expect([max(x for x, _ in line) // 6 for line in lines["fold,height"]], [1, 1, 1])  # nothing says which of them is the label
 
 
 @test

@@ -191,7 +191,7 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
 /* ---- who waits ------------------------------------------------------------------------------- */
 
 static char watched[600];                /* the folder of a lock */
-static uint64_t shown_done, shown_total; /* what those who wait are shown at most */
+static uint64_t shown_done, shown_total; /* most that waiting threads are shown */
 
 static int look_at_lock(void *user, uint64_t n_done, uint64_t n_total)
 {

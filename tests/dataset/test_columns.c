@@ -244,7 +244,7 @@ TEST(verify_finds_values_that_the_records_do_not_have)
                                            .n = N,
                                            .overwrite = 1};
     CHECK_EQ(pstk_column_add(path, &column, NULL, NULL, &f.err), 0);
-    CHECK_EQ(verify(path), 0); /* who added it need not have the records' values */
+    CHECK_EQ(verify(path), 0); /* an added column need not have the records' values */
     snprintf(found.file, sizeof found.file, "shard-000000.id.1.pcol");
     CHECK(fixture_exists(path, found.file));
     CHECK_EQ(pstk_verify(path, 0, 1, on_bad, NULL, &found, &f.err), 0);

@@ -216,7 +216,7 @@ TEST(a_damaged_record_is_named_and_the_others_are_checked)
     flip(path, "shard-000001.pstk", 4096 + 9, 1);      /* head of record 0 */
     flip(path, "shard-000001.pstk", 4096 + 400, 0x80); /* somewhere in it or behind */
     flip(path, "shard-000002.pstk", 9000, 4);
-    CHECK_EQ(verify(t, path, 0, 1), 2); /* what lies behind a damaged head belongs to it */
+    CHECK_EQ(verify(t, path, 0, 1), 2); /* the bytes after a damaged head belong to it */
     CHECK_STR(t->bads[0].shard, "shard-000001.pstk");
     CHECK_EQ(t->bads[0].record, 0);
     CHECK_EQ(t->bads[0].offset, 4096);
@@ -407,7 +407,7 @@ TEST(a_manifest_that_lies_is_found)
 }
 
 #define MS 1000000ull      /* ns */
-#define MIB_NS (20 * MS)   /* that a MiB of a read takes */
+#define MIB_NS (20 * MS)   /* time of a read of a MiB */
 #define MAX_NS (100 * MS)  /* without asking */
 #define STOP_NS (300 * MS) /* after which it shall stop */
 

@@ -69,7 +69,7 @@ struct decoders {
     struct pstk__image_state *state; /* NULL: pixels alone are decoded, whose state is the arena */
     uint32_t channels;
     const struct pstk__image_info *info;
-    struct pstk__box box; /* that the bytes choose */
+    struct pstk__box box; /* chosen by the bytes */
 };
 
 static void decoders_open(struct decoders *d, const struct pstk__image_info *info, uint32_t h)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How memory is divided: what each setting on auto becomes, compared over a sweep with the rules
+ * Division of memory: the value of each setting on auto, compared over a sweep with the rules
  * stated naively, and the settings that are refused. The tests make plan, source and layout by
  * hand.
  */

@@ -16,7 +16,7 @@ struct clocked {
     struct pstk_loader *loader;
     struct pstk_output output;
     void *streams[2];
-    uint64_t row_ns;        /* that decoding a row takes; 0: rows are decoded ahead */
+    uint64_t row_ns;        /* time to decode a row; 0: rows are decoded ahead */
     _Atomic uint64_t asked; /* batches that the trainer asked for, the first is 1 */
     _Atomic uint64_t
         asked_at;           /* the last of them is asked for once the stream has so many records */

@@ -130,7 +130,7 @@ TEST(rows_that_were_read_ahead_and_not_delivered_are_neither_counted_nor_reporte
     CHECK_EQ(pstk_seek(loader, 0, 0, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
-    wait_for_rows(loader, n_before + 70); /* that one, and one in each slot */
+    wait_for_rows(loader, n_before + 70); /* this batch, and one in each slot */
     pstk_close(&loader);
     CHECK_EQ(seen.n, 8);
     CHECK_EQ(seen.bad[6], 2);

@@ -41,7 +41,7 @@ enum cache {
 static _Atomic int cache;
 static _Atomic uint32_t seed, n_probes, n_reads_now; /* reads of one byte; reads of more */
 static _Atomic uint64_t bytes_now;                   /* given to reads of more than one */
-static _Atomic uint32_t nap_us;                      /* how long a worker's read takes */
+static _Atomic uint32_t nap_us;                      /* duration of a worker's read */
 
 /* Reads that overlap these bytes of this file give `fault`: a negative errno, or 0: the file ends
  * at the first of them. */

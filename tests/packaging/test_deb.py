@@ -43,8 +43,8 @@ class DebTest(unittest.TestCase):
 
     package: pathlib.Path
     root: pathlib.Path  # the files
-    control: pathlib.Path  # what dpkg reads
-    made: list[str]  # what scripts/deb printed
+    control: pathlib.Path  # files that dpkg reads
+    made: list[str]  # lines that scripts/deb printed
 
     @classmethod
     def setUpClass(cls) -> None:

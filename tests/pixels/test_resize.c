@@ -178,7 +178,7 @@ static uint64_t target_check(const struct target *t, const struct shape *s, cons
                 const uint32_t element =
                     f->dtype == PSTK_U8 ? v : naive_element(t->table, f->dtype, 256 * c + v);
                 n_bad += naive_element(t->memory, f->dtype, at) != element;
-                /* what is left must be as it was */
+                /* the bytes outside must be as they were */
                 memset(t->memory + at * t->size, 0xee, t->size);
                 n_found++;
             }

@@ -12,7 +12,7 @@ import time
 
 SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
 TORCH = ("torch", "torch.distributed.run")
-TRAINING = (*TORCH, "torch._dynamo")  # which torch.optim imports, and which takes as long as all else
+TRAINING = (*TORCH, "torch._dynamo")  # torch.optim imports it, and it takes as long as all else
 
 
 @functools.lru_cache(maxsize=None)

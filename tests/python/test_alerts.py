@@ -85,7 +85,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(json.loads(json.dumps(found[0].to_dict()))["text"], str(found[0]))
 
     def test_text_is_one_line(self):
-        """Whatever the names are; and so is what is logged of a receiver that fails."""
+        """The text is one line, whatever the names are; so is the log of a receiver that fails."""
         rule = monitor.Straggler(seconds=0)
         alert = rule.look(reading(time=5.0, name="\x1b[1m", node="a\nb", stragglers=("rank 1 on x",)))
         self.assertIn(r"Straggler: \x1b[1m on a\x0ab, rank 3: 1 straggler", alert.text)
@@ -429,7 +429,7 @@ class Sinks(unittest.TestCase):
                 monitor.JSONLines(path + end)
             self.assertFalse(os.path.exists(path + end))
         pipe = os.path.join(sets.ROOT, "pipe")
-        os.mkfifo(pipe)  # which nobody reads
+        os.mkfifo(pipe)  # nobody reads it
         for wrong, kind, why in ((os.path.join(sets.ROOT, "no", "such"), FileNotFoundError, "No such file"), (pipe, OSError, "No such device"),
                                  (sets.ROOT, IsADirectoryError, "Is a directory")):
             self.assertRaisesRegex(kind, f"path: cannot append to the file: {why}", monitor.JSONLines, wrong)

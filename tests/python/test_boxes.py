@@ -32,7 +32,7 @@ def _moved(functional, boxes, op):
         return functional.resized_crop(boxes, *args[:4], list(args[4]))
     if name == "crop":
         return functional.crop(boxes, *args[:4])
-    if name == "center_crop":  # where an odd number of rows is padded, torchvision's boxes leave its images by a pixel
+    if name == "center_crop":  # if it pads an odd number of rows, torchvision's boxes leave its images by a pixel
         (height, width), (had_height, had_width) = args[0], boxes.canvas_size
         top, left = (-((want - had) // 2) if want > had else round((had - want) / 2)
                      for want, had in ((height, had_height), (width, had_width)))

@@ -841,7 +841,7 @@ class PassedOver(unittest.TestCase):
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "interactive"},
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "x"},
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "RANK": "0", "WORLD_SIZE": "1"},
-                    {"SLURM_NTASKS": "2"},  # what salloc sets on the machine where one logged in
+                    {"SLURM_NTASKS": "2"},  # salloc sets it on the machine where one logged in
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
                     {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):
             self.assertIsNone(self.warned(**env), env)

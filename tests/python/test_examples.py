@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     environment = {}
-    modules = None  # what is imported once for all processes
+    modules = None  # modules that are imported once for all processes
 
     def start(self, *command):
         # One thread for each process: those of OpenMP spin while others have the cores.

@@ -310,7 +310,7 @@ class LeftOut(Case):
         yield path, 2, (self.OTHER.format(path=path, first="train-00000-of-00001") + "; "
                         + self.NESTED.format(n=1, s="", path="it", are="is", the="", first="s/train-00000-of-00001", do="open", folder="s"))
         path = self.make("odd_names", {"0.tar": one, "2.TAR": one})
-        os.symlink("nothing", os.path.join(path, "1.TAR"))  # what is no data does not hide what is
+        os.symlink("nothing", os.path.join(path, "1.TAR"))  # a link to nothing does not hide the other file
         yield path, 1, self.CASED.format(path=path, first="2.TAR")
         path = self.make("odd_others", {"a.tfrecord": record, "part-r-00000": record, "eval-10-of-20": b"no record"})
         yield path, 1, self.OTHER.format(path=path, first="part-r-00000")

@@ -62,7 +62,7 @@ class Sets(unittest.TestCase):
             self.assertEqual(sum(n for _, n, _ in batches), 96)
             self.assertTrue(all(n == length for _, n, length in batches))
         ends = [sum(n for _, n, _ in batches) for batches in counts]
-        self.assertLessEqual(max(ends) - min(ends), 1)  # what differs is not always the same process's
+        self.assertLessEqual(max(ends) - min(ends), 1)  # the process that has one more is not always the same
 
     def test_the_last_batch_padded(self):
         found, _ = epoch_of(7, last_batch="pad", batch_size=UNEVEN)

@@ -291,7 +291,7 @@ class Right(Folders):
             self.assertEqual([(sample["jpg"], sample["cls"]) for sample in data], wanted)
         with penstock.Dataset(self.path("flat")) as data:
             self.assertEqual(len(data), 1)
-        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # which has an index inside
+        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # the folder has an index inside
         self.command("pack", "--jpeg", "keep", flat, self.path("classes"))
         with penstock.Dataset(self.path("classes")) as data:
             self.assertEqual(data.names, ("a",))
@@ -487,7 +487,7 @@ class Wrong(Folders):
                 self.assertEqual(len(data), n)
 
     def test_advice_for_two_formats_never_names_a_part_of_a_data_set(self):
-        """Whoever opens the first of ten archives trains on a tenth."""
+        """A user who opens the first of ten archives trains on a tenth."""
         def packed():
             out = io.BytesIO()
             with tarfile.open(fileobj=out, mode="w:gz") as tar:

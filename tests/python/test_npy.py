@@ -230,7 +230,7 @@ class Right(Arrays):
         seen = [identity()]
         self.assertEqual(identity(), seen[0])
         file = os.path.join(path, "x.npy")
-        os.rename(path, self.path("moved"))  # where it lies is no part of it
+        os.rename(path, self.path("moved"))  # the path is no part of the identity
         path = self.path("moved")
         self.assertEqual(identity(), seen[0])
         file = os.path.join(path, "x.npy")

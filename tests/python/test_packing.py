@@ -100,7 +100,7 @@ class Parallel(Case):
                 self.assertIsInstance(error.__cause__, KeyError)
                 self.assertEqual(self.left(), [])
         error = self.assert_says("sample 33", quiet, Source(bad=33, how="odd"), self.path(), num_workers=2)
-        self.assertIn("__getitem__", str(error.__cause__))  # where it was
+        self.assertIn("__getitem__", str(error.__cause__))  # it says where the error was
         self.assert_says(
             ["sample 33", "field x", "str"], quiet, Source(bad=33, how="type"), self.path(), num_workers=2
         )

@@ -279,7 +279,7 @@ class Panoptic(Case):
         for change, says in (({"image_id": "x"}, "image_id: value is a text"), ({"segments_info": None}, "id: value is missing")):
             kept = dict(one)
             one.update(change)
-            self.assertIn(says, self.pack("--skip-bad", status=1))  # which image has no segments then?
+            self.assertIn(says, self.pack("--skip-bad", status=1))  # nothing says which image has no segments
             one.update(kept)
 
     def test_the_folder_of_the_masks_is_asked_for(self):

@@ -233,7 +233,7 @@ class Remade(unittest.TestCase):
                     with warnings.catch_warnings(), penstock.Loader(source, batch_size=len(taken), framework="numpy",
                                                                     outputs=outputs, foreign=penstock.Foreign(damaged="accept"),
                                                                     seed=3) as loader:
-                        warnings.simplefilter("ignore")  # that some have palettes
+                        warnings.simplefilter("ignore")  # warnings that some have palettes
                         made.append(numpy.array(next(iter(loader))["x"]))
                         n_damaged = loader.stats().n_damaged_images
                 numpy.testing.assert_array_equal(*made)

@@ -158,7 +158,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(len(before), most)
         kept.add(self.reading(most))
         after = kept.points()
-        self.assertEqual((len(before), len(after)), (most, most // 2 + 1))  # who has the points keeps them
+        self.assertEqual((len(before), len(after)), (most, most // 2 + 1))  # a caller that has the points keeps them
         self.assertEqual((after[1]["samples_per_s"], after[1]["seconds"], after[1]["time"]), (2.5, 2.0, 13.0))
         for i in range(most + 1, 5 * most):
             kept.add(self.reading(i))

@@ -207,7 +207,7 @@ class Files(Case):
         code = "import penstock; print(len(penstock.Ids('/dev/stdin')._ids))"
         with open(self.file("ids", b"3\n4\n"), "rb") as file:
             self.assertEqual(subprocess.run([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE, check=True, timeout=60).stdout, b"2\n")
-        reader, writer = os.pipe()  # whose writer writes nothing
+        reader, writer = os.pipe()  # its writer writes nothing
         try:
             done = subprocess.run([sys.executable, "-c", code], stdin=reader, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
         finally:

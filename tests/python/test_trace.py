@@ -133,7 +133,7 @@ class Traces(Case):
         for stage in STAGES:
             for batch in range(n_batches):
                 self.assertEqual(rows[stage, batch], 10, stage)
-                if stage not in ("read", "decode"):  # those are of tasks
+                if stage not in ("read", "decode"):  # read and decode are of tasks
                     self.assertEqual(n[stage, batch], 1, stage)
         self.assertEqual({name for name, _batch in n}, set(STAGES))
 

@@ -30,7 +30,7 @@ class WholeNumbers(Case):
             for value in (number, -number, np.int64(number), np.array(number), np.uint64(number)):
                 self.refused(kind, value, kind, str(abs(number)), "'int64'")
             self.refused(kind, number, f"up to {number - 1}")
-            # what a float holds, or was made one, goes in
+            # values that a float holds, or that were made one, go in
             for value in (number - 1, 1 - number, number + 1, 0, True, float(number), np.float64(number)):
                 encode(kind, value)
         self.refused("float64", 2**64 - 1, "'uint64'")
@@ -225,7 +225,7 @@ class PilImages(Case):
             words = [repr(mode), "clip", "array field"]
             error = self.assert_says(words, self.stored, module.new(mode, (8, 8)))
             self.assertIsInstance(error, FieldError)
-        # what the message says
+        # do as the message says
         depth = module.fromarray(np.arange(64, dtype="u2").reshape(8, 8) * 1000)
         with penstock.Writer(self.path(), {"x": ("uint16", (None, None))}) as w:
             w.add(x=np.asarray(depth))

@@ -598,7 +598,7 @@ def struck(n, what, function):
         pass
     finally:
         sys.settrace(None)
-        del strike  # which refers to itself, and so would keep what it refers to
+        del strike  # strike refers to itself, and so would keep what it refers to
     return left <= 0
 
 

@@ -8,8 +8,7 @@ struct wish {
     int result;
     int64_t write_at;   /* writes a byte there, from the end of the pixels; -1: does not */
     int64_t scratch_at; /* the same of the scratch, from its begin */
-    const char *why; /* what it says; NULL: nothing. Without an end if it is longer than a message
-                      */
+    const char *why; /* the message; NULL: nothing. Without an end if it is longer than a message */
     uint32_t n_calls;
     struct pstk_shape shape;
     uint64_t random[2];

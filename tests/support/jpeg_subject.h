@@ -19,7 +19,7 @@ struct subject {
     size_t size;
     struct pstk__arena arena;
     struct pstk__jpeg_image image;
-    uint8_t *out; /* what choose made, to be freed */
+    uint8_t *out; /* output of choose, to be freed */
     uint64_t out_size;
     int exact;
     struct pstk_error err;

@@ -32,7 +32,8 @@ struct actor {
     struct pstk__device base; /* first member */
     uint8_t *memory;          /* memory of its slots; owned */
     uint64_t slot_size;
-    _Atomic int acquires, releases; /* what it answers; releases 1: the first n_kept streams stay */
+    _Atomic int acquires,
+        releases; /* results of the calls; releases 1: the first n_kept streams stay */
     uint32_t n_kept;
     _Atomic uint32_t n_acquired, n_closed, n_abandoned;
     void *asked_for; /* the stream of the last acquire; by one thread */

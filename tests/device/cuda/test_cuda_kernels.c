@@ -100,7 +100,7 @@ static void open_images(struct images *m, const struct pstk__cuda_pixels *p, uin
 {
     const uint64_t row = p->channels * (uint64_t)p->height * p->width;
     *m = (struct images){.p = *p, .out_size = row * p->n_rows * pstk_dtype_size(p->dtype)};
-    m->in = aligned(row * p->n_valid); /* what is not valid need not be there */
+    m->in = aligned(row * p->n_valid); /* rows that are not valid need not be there */
     fill(m->in, row * p->n_valid);
     if (mirrored) {
         m->flips = aligned(p->n_valid);

@@ -179,7 +179,7 @@ TEST(any_file_found_whole_decodes_without_a_warning_and_is_read)
         for (uint32_t k = 0; k < 600; k++) {
             memcpy(bad, data, size);
             size_t n = mutate(bad, size);
-            /* what the probe refuses (Pillow's rules for headers) is never asked */
+            /* only files that the probe accepts are asked (Pillow's rules for headers) */
             struct pstk__image_info info;
             if (pstk__image_jpeg.probe(bad, n, 1u << 20, &info, NULL) < 0)
                 continue;

@@ -371,7 +371,7 @@ static void code_strip(struct strip *s, uint32_t n_lanes)
 /* The result of decoding. */
 struct decoded {
     int result;      /* result of the first call that failed, or 0 */
-    uint32_t failed; /* which: 1 begin, 2.. the runs, 9 end */
+    uint32_t failed; /* the step that failed: 1 begin, 2.. the runs, 9 end */
     int is_clean;    /* nothing was written behind the last vector */
     uint8_t out[3][MAX_SYMBOLS + 64 + 64];
     struct pstk__rans_reader reader; /* behind the runs */
@@ -658,7 +658,7 @@ static void draw_blocks(struct blocks *b, uint32_t n)
 {
     const uint32_t fullness = draw(4);
     *b = (struct blocks){.n = n};
-    memset(b->bytes, 0xff, sizeof b->bytes); /* what lies behind a block's bytes is not its */
+    memset(b->bytes, 0xff, sizeof b->bytes); /* bytes past the block's are not its own */
     for (uint32_t i = 0; i < n; i++) {
         b->counts[i] = (uint8_t)(fullness == 3 ? 8 : fullness == 0 ? 0 : draw(9));
         for (uint32_t k = 0; k < b->counts[i]; k++) {
@@ -732,7 +732,7 @@ TEST(each_isa_counts_alike)
 {
     const struct pstk__planes_kernels *k;
     for (uint32_t n = 0; n < 700; n++) {
-        uint8_t *bytes = malloc(n + 31); /* what may be read, for a sanitizer */
+        uint8_t *bytes = malloc(n + 31); /* the readable bytes, for a sanitizer */
         uint32_t most = 0, n_wide = 0;
         memset(bytes, 128, n + 31);
         for (uint32_t i = 0; i < n; i++) {
@@ -783,7 +783,7 @@ TEST(there_are_kernels_for_each_isa_that_this_cpu_runs)
 {
     CHECK(pstk__planes_kernels(PSTK_KERNELS_C) == &pstk__planes_kernels_c);
     CHECK(pstk__planes_kernels(PSTK_KERNELS_AUTO) != NULL);
-    if (pstk__cpu_kernels() != PSTK_KERNELS_NEON) /* which has those of C */
+    if (pstk__cpu_kernels() != PSTK_KERNELS_NEON) /* NEON has those of C */
         CHECK_EQ(pstk__planes_kernels(PSTK_KERNELS_AUTO)->isa, pstk__cpu_kernels());
     CHECK(pstk__planes_kernels(PSTK_KERNELS_NEON + 1) == NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)

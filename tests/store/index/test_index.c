@@ -546,7 +546,7 @@ static char noted[200]; /* the lock's file while an index is built */
 static int build_and_look(void *user, struct pstk__index_build *to)
 {
     const int fd = open(user, O_RDONLY);
-    const int r = build(NULL, to); /* which has a note */
+    const int r = build(NULL, to); /* it writes a note */
     memset(noted, 0, sizeof noted);
     if (fd < 0 || read(fd, noted, sizeof noted - 1) < 16)
         exit(99);

@@ -56,14 +56,14 @@ struct cuda_fake_config {
     cudaError_t no_driver;     /* cudaErrorInsufficientDriver: as without one, or, where
                                   driver_version is below runtime_version, with one that is too
                                   old; cudaErrorNoDevice */
-    cudaError_t no_register;   /* what cudaHostRegister answers */
-    cudaError_t no_pinned;     /* what cudaHostAlloc answers */
+    cudaError_t no_register;   /* result of cudaHostRegister */
+    cudaError_t no_pinned;     /* result of cudaHostAlloc */
     uint32_t separate_threads; /* 1: what one host thread waited for does not order another one's
                                   calls, unless told by cuda_fake_hand/take. 0: the host is one */
     uint32_t quiet;            /* 1: close prints nothing */
     uint32_t one_queue;        /* 1: as with CUDA_DEVICE_MAX_CONNECTIONS=1: see engine.c */
     uint32_t stream_depth;     /* operations that a stream takes before calls wait; 0: all */
-    uint32_t copy_ns_per_kib;  /* how long a copy between host and device takes; 0: a memcpy */
+    uint32_t copy_ns_per_kib;  /* time of a copy between host and device; 0: that of a memcpy */
     uint32_t clock_by_hand;    /* 1: see cuda_fake_pass */
 };
 

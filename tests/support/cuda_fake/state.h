@@ -53,7 +53,7 @@ struct cuda_fake__range {
 struct cuda_fake__mark {
     uint32_t refs;
     uint32_t done;
-    uint64_t time_ns; /* when it was reached */
+    uint64_t time_ns; /* time at which it was reached */
     struct cuda_fake__clock clock;
 };
 
@@ -97,7 +97,7 @@ struct cuda_fake__op {
     uint64_t sum;
     void *staged; /* owned: a copy's pageable source, or a kernel's argument */
     void (*fn)(void *user);
-    const struct cuda_fake__module *code; /* that a kernel is of, or NULL */
+    const struct cuda_fake__module *code; /* module of a kernel, or NULL */
     struct cuda_fake__range **ranges;     /* owned array; each has this among its n_pending */
     uint32_t n_ranges;
 };
@@ -114,7 +114,7 @@ struct CUstream_st {
     struct cuda_fake__op *head, **tail;
     uint64_t n_enqueued, n_done;
     uint64_t n_records;                /* records among the operations that are done */
-    enum cuda_fake__engine_kind queue; /* that its last copy or kernel went through */
+    enum cuda_fake__engine_kind queue; /* queue of its last copy or kernel */
     uint32_t held, ending, ended, joined, tried;
     uint32_t n_stuck; /* calls that wait for room */
     uint64_t random;
@@ -161,7 +161,7 @@ struct cuda_fake__state {
     uint64_t generation; /* counts opens: what threads keep from an earlier one is void */
     struct cuda_fake_config config;
     uint64_t clock_ns;             /* with clock_by_hand */
-    struct cuda_fake_stats counts; /* those since reset */
+    struct cuda_fake_stats counts; /* counts since reset */
     struct {
         const char *name;
         uint64_t n;
@@ -173,7 +173,7 @@ struct cuda_fake__state {
     struct CUstream_st *streams, *dead_streams; /* the dead keep their addresses until close */
     struct CUevent_st *events, *dead_events;
     struct cuda_fake__module *modules; /* loaded, or kept by a context that is lost */
-    uint32_t n_modules;                /* whose owner never tried to unload them */
+    uint32_t n_modules;                /* modules whose owner never tried to unload them */
     uint32_t n_slots;
     uint32_t slot_time[CUDA_FAKE__CLOCKS]; /* for slots without a stream: where it stopped */
     uint8_t slot_free[CUDA_FAKE__CLOCKS];
@@ -188,13 +188,13 @@ struct cuda_fake__state {
 /* The state of a thread. */
 struct cuda_fake__thread {
     uint64_t generation;
-    int device;                  /* what cudaSetDevice said last */
+    int device;                  /* device that cudaSetDevice named last */
     int stack[CUDA_FAKE__STACK]; /* contexts, by device; the last is current */
     int n_stack;
     cudaError_t last;
     enum cudaStreamCaptureMode mode;
     struct cuda_fake__clock clock;             /* with separate_threads */
-    const struct cuda_fake__module *launching; /* what it launches is of, or NULL */
+    const struct cuda_fake__module *launching; /* module of the kernel that it launches, or NULL */
 };
 
 extern struct cuda_fake__state cuda_fake__state;

@@ -61,7 +61,7 @@ static void work(struct cuda_fake__op *op)
 static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
-    cuda_fake__acquire(op); /* what the host did before the enqueue */
+    cuda_fake__acquire(op); /* the host's work before the enqueue */
     cuda_fake__queue_reach(op);
     if (op->kind == CUDA_FAKE__WAIT) {
         while (!op->mark->done)

@@ -285,7 +285,7 @@ static inline struct pstk_settings trainer_settings(void)
 
 struct trainer {
     struct pstk_loader *loader; /* on the device */
-    struct pstk_loader *host;   /* what it is compared with */
+    struct pstk_loader *host;   /* the loader to compare with */
     cudaStream_t stream;
     struct step steps[MAX_STEPS];
     uint32_t n_steps;
