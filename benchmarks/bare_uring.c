@@ -27,7 +27,7 @@ struct bare_extent {
     uint32_t size;
 };
 
-/* What is to be read, and how. Filled by bare_parse. */
+/* The reads to make, and how. bare_parse fills it. */
 struct bare_work {
     const char *path, *list;
     uint32_t size, depth; /* bytes; reads in flight */
@@ -36,7 +36,7 @@ struct bare_work {
     int fd;
     struct bare_extent *extents; /* n, read again and again, in this order */
     uint64_t n;
-    uint32_t buffer_size; /* of one read: the largest size, rounded up to pages */
+    uint32_t buffer_size; /* bytes of one buffer: the largest read, rounded up to pages */
     uint8_t *buffers;     /* depth of them */
 };
 

@@ -82,8 +82,8 @@ static inline void bench_line(const char *name, const struct bench_runs *r, cons
     fflush(stdout);
 }
 
-/* Samples per second of a loader with these settings over `seconds`, after a warm-up of a tenth.
- * bytes, if not NULL, gets the bytes per second that it read. */
+/* Return samples per second of a loader with these settings over `seconds`, after a warm-up of a
+ * tenth. bytes, if not NULL, gets the bytes per second that it read. */
 static inline double bench_loader(const struct pstk_settings *s, double seconds, double *bytes,
                                   struct pstk_stats *stats)
 {

@@ -145,7 +145,7 @@ static double measure(struct bench *b, const struct pstk__colour_kernels *k, ope
     return passed * 1e6 / N_CALLS;
 }
 
-static struct bench_runs runs[5][N_OPERATIONS][2]; /* of ISAs, on both pictures */
+static struct bench_runs runs[5][N_OPERATIONS][2]; /* by ISA, on both pictures */
 
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)

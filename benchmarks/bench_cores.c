@@ -24,7 +24,7 @@
 
 #define SLEEP_NS 400000L
 #define DATA_SIZE 128000000u /* bytes of one data set */
-#define MAX_BYTES 16000000u  /* of a record */
+#define MAX_BYTES 16000000u  /* largest record */
 #define MAX_THREADS 256u
 #define MAX_NODES 64u
 #define MAX_LIST 16u
@@ -40,7 +40,7 @@ struct crowd {
     atomic_int ends;
     atomic_uint_fast64_t n_done;
     int fd;
-    uint64_t n_records; /* of n_bytes, in the file */
+    uint64_t n_records; /* number of records of n_bytes in the file */
     uint32_t n_bytes;
 };
 

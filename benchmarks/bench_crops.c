@@ -91,7 +91,7 @@ struct image {
     double least[MAX_CROPS][N_STAGES]; /* ticks */
 };
 
-/* What a reader would read for the crops, if it read only strips that they need. */
+/* The reads for the crops, if a reader read only the strips that they need. */
 struct reads {
     double strips, needed_strips, bytes, strip_bytes, needed, pages, needed_pages;
     double blocks, needed_blocks;
@@ -118,7 +118,7 @@ static const struct pstk__planes_kernels *planes_kernels;
 static const struct pstk__jpeg_kernels *jpeg_kernels;
 static const struct pstk__pixel_kernels *pixel_kernels;
 static uint64_t ticks[N_STAGES];
-static double units[N_STAGES]; /* of the first turn */
+static double units[N_STAGES]; /* counted in the first turn */
 static uint32_t counts_units, run_stage, n_wide;
 static uint64_t overhead; /* ticks that reading the counter twice takes */
 
@@ -251,7 +251,7 @@ static void wrapped_h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, 
     end(UPSAMPLING, start, n);
 }
 
-static uint32_t color; /* of the image */
+static uint32_t color; /* color type of the image */
 
 static void wrapped_rgb(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n)
 {

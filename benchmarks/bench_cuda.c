@@ -132,7 +132,7 @@ static int decode_nothing(void *user, const struct pstk_sample *sample, void *ro
     return 0;
 }
 
-/* Milliseconds between the two events, once the second is over. */
+/* Return milliseconds between the two events, once the second is over. */
 static double elapsed(const struct bench *b, cudaStream_t stream)
 {
     float ms = 0;
@@ -142,9 +142,9 @@ static double elapsed(const struct bench *b, cudaStream_t stream)
     return (double)ms;
 }
 
-/* What the loader did in a while. */
+/* The work of the loader in a span of time. */
 struct ran {
-    double seconds; /* of the stream, by the device's clock */
+    double seconds; /* time of the stream, by the device's clock */
     uint64_t n_batches, n_samples;
     struct pstk_stats before, after;
 };
@@ -277,7 +277,7 @@ static double run_pixels(const struct bench *b, const struct region *r,
     return elapsed(b, b->stream) / n;
 }
 
-/* Milliseconds of a copy that reads half of `size` bytes and writes the other half. */
+/* Return milliseconds of a copy that reads half of `size` bytes and writes the other half. */
 static double run_copies(const struct bench *b, const struct region *r, uint64_t size, uint32_t n)
 {
     check(cudaEventRecord(b->begun, b->stream), "event");

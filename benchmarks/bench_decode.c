@@ -36,7 +36,7 @@ struct bench {
     struct jpeg_decompress_struct plain; /* libjpeg as it comes, one object for all files */
     struct jpeg_error_mgr errors;
     uint64_t random; /* xorshift64 state */
-    uint64_t sum;    /* of sampled bytes, so that no decode is dead code */
+    uint64_t sum;    /* sum of sampled bytes, so that no decode is dead code */
 };
 
 static double uniform(struct bench *b)

@@ -32,7 +32,7 @@ def bench(options, seconds, rate=None, library=None, ceilings=False):
 
 
 def best_kernels():
-    """The best kernels of this CPU."""
+    """Return the best kernels of this CPU."""
     run = subprocess.run([COMMAND, "doctor", "--json"], capture_output=True, text=True)  # 1: the machine lacks something
     return json.loads(run.stdout)["kernels"]
 

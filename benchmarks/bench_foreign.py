@@ -51,7 +51,7 @@ COMMAND = str(BUILD / "src/cli/penstock")
 PARTS = ("images", "peers", "records", "index")
 N_CORES = 2
 IMAGE_BATCH, RECORD_BATCH = 64, 256
-IMAGE_AIM, RECORD_AIM = 0.95, 0.9  # of .pstk
+IMAGE_AIM, RECORD_AIM = 0.95, 0.9  # shares of the rate of .pstk
 PEER_AIMS = {"pillow": 3, "torchvision": 1.8}
 INDEX_AIM, OPEN_AIM = 5, 0.1  # seconds
 OPEN_FILES = 20
@@ -73,7 +73,7 @@ class Row:
 
 
 def interval(ratios):
-    """The median, and where it lies with at least 95 % probability (order statistics)."""
+    """Return the median, and where it lies with at least 95 % probability (order statistics)."""
     ordered, n = sorted(ratios), len(ratios)
     cut = 0
     while 2 * sum(math.comb(n, i) for i in range(cut + 2)) <= 0.05 * 2 ** n:
@@ -84,7 +84,7 @@ def interval(ratios):
 # ---- runs ----------------------------------------------------------------------------------------
 
 def run_penstock(path, *options):
-    """Samples in a second, and seconds of processor time of a sample."""
+    """Return samples in a second, and seconds of processor time of a sample."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([COMMAND, "bench", path, "--no-ceilings", "--json", "--io", "buffered", *map(str, options)],
                           capture_output=True, text=True)
@@ -115,7 +115,7 @@ class Peers:
         return found["samples"] / found["seconds"], None
 
     def best_workers(self, **options):
-        """How many workers are fastest, by a short run of each."""
+        """Return the fastest number of workers, by a short run of each."""
         rates = {n: self.run("torch", "formats", min(2, self.asked.seconds), workers=n, **options)[0]
                  for n in range(1, N_CORES + 1)}
         return max(rates, key=rates.get), rates
@@ -180,7 +180,7 @@ def measure(rows, n):
 # ---- results -------------------------------------------------------------------------------------
 
 def compared(row, rows, which):
-    """The median and interval of the ratio to the base in a column of `found`; None: there is none."""
+    """Return the median and interval of the ratio to the base in a column of `found`; None: there is none."""
     base = next((one for one in rows if one.name == row.base), None)
     pairs = [(mine[which], other[which]) for mine, other in zip(row.found, base.found if base else ())
              if mine and other and mine[which] and other[which]]
@@ -217,7 +217,7 @@ def table(page, title, rows, unit):
 
 
 def head(found):
-    """The lines of the section before its tables."""
+    """Return the lines of the section before its tables."""
     here = found["machine"]
     return [SECTION, "",
             f"{here['date']}; {here['cpu']} ({', '.join(here['vectors'])}), {here['cores']} of {here['cores_there']} cores, "
@@ -236,7 +236,7 @@ def write_section(path, page):
 
 
 def versions(asked):
-    """Of the peers' packages, by their environments."""
+    """Return the versions of the peers' packages, by their environments."""
     code = "import importlib.metadata as m, json, sys; print(json.dumps({p: m.version(p) for p in sys.argv[1:]}))"
     found = {"penstock": subprocess.run([COMMAND, "--version"], capture_output=True, text=True).stdout.split()[-1]}
     for name, packages in PACKAGES.items():
@@ -274,7 +274,7 @@ def measure_images(page, asked, folder, has_peers):
 
 
 def crc_cost(size):
-    """Nanoseconds of the CRC32C of a record that lies in the cache."""
+    """Return nanoseconds of the CRC32C of a record that lies in the cache."""
     data, n = os.urandom(1 << 16), 2000
     start = time.perf_counter()
     for _ in range(n):
@@ -300,7 +300,7 @@ def measure_records(page, asked, folder):
 
 
 def time_info(path):
-    """Seconds that `penstock info` takes, and its memory in MB."""
+    """Return seconds that `penstock info` takes, and its memory in MB."""
     start = time.perf_counter()
     child = subprocess.Popen([COMMAND, "info", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)

@@ -15,7 +15,7 @@
 #include <jpeglib.h>
 
 #define N_BLOCKS 56u /* a row: 448 pixels, as crops of photographs have */
-#define N_ROWS 64u   /* of blocks: too many for a branch predictor to learn */
+#define N_ROWS 64u   /* rows of blocks: too many for a branch predictor to learn */
 #define WIDTH (8 * N_BLOCKS)
 #define STRIDE 512u
 #define N_ISAS 5u
@@ -39,9 +39,9 @@ static uint32_t draw(uint32_t below)
 
 struct kind {
     const char *name;
-    uint32_t weight[4]; /* of 64: how likely zigzag 1..7, 8..15, 16..31, 32..63 are not 0 */
-    uint32_t flat;      /* of 64: blocks without AC */
-    uint32_t wide;      /* of 1024: values beyond a byte */
+    uint32_t weight[4]; /* chance, in 64ths, that zigzag 1..7, 8..15, 16..31, 32..63 are not 0 */
+    uint32_t flat;      /* blocks without AC, of 64 */
+    uint32_t wide;      /* values beyond a byte, of 1024 */
 };
 
 static const struct kind kinds[] = {
@@ -116,7 +116,7 @@ static double measure_inverse(struct bench *b, const struct pstk__jpeg_kernels *
     return 1e9 * (bench_now() - start) / ((double)n * N_ROWS * N_BLOCKS);
 }
 
-/* Nanoseconds for 64 pixels of a full row. */
+/* Return nanoseconds for 64 pixels of a full row. */
 static double measure_piece(struct bench *b, const struct pstk__jpeg_kernels *k, enum piece p)
 {
     static const uint32_t colors[N_PIECES] = {[GRAY] = PSTK__JPEG_GRAY,

@@ -17,7 +17,7 @@
 #include <dirent.h>
 #include <penstock/penstock.h>
 
-#define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
+#define MEMORY (1u << 30) /* bytes of the arena; untouched pages cost nothing */
 #define MAX_FIELD (64u << 20)
 #define N_ISAS (PSTK_KERNELS_NEON + 1u)
 #define N_LANES 3u
@@ -49,8 +49,8 @@ static double now_ns(void)
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Of a reader's strips: each block has a count and two bytes of DC; then there are map bytes,
- * values and wide ones. */
+/* Count the symbols of a reader's strips: each block has a count and two bytes of DC; then there
+ * are map bytes, values and wide ones. */
 static uint64_t count_symbols(struct pstk__planes_reader *r)
 {
     const struct pstk__jpeg_frame *f = &r->header.frame;
@@ -71,7 +71,7 @@ static uint64_t count_symbols(struct pstk__planes_reader *r)
     return n;
 }
 
-/* Nanoseconds to decode all strips, by asking for a row of each. */
+/* Return nanoseconds to decode all strips, by asking for a row of each. */
 static double time_strips(struct bench *b, uint32_t lane, const struct pstk__image_info *info,
                           uint32_t isa, uint64_t *symbols)
 {

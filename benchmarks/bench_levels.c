@@ -41,7 +41,7 @@ struct row {
     char name[80];
     struct pstk_op op;
     uint32_t side;              /* pixels of a side of the picture */
-    uint32_t channels;          /* of the picture */
+    uint32_t channels;          /* channels of the picture */
     uint32_t flags;             /* enum pstk_op_flag of the op */
     struct pstk__finish finish; /* in place of op where its dtype is set */
 };

@@ -23,7 +23,8 @@ from penstock import monitor
 
 
 def run(asked, with_monitor):
-    """CPU seconds for each row, rows in a second, and the CPU seconds of the Monitor's thread for each second."""
+    """Return CPU seconds for each row, rows in a second, and the CPU seconds of the Monitor's thread for each
+    second."""
     of_thread = [0.0]
     begin, cpu = time.monotonic(), time.process_time()
     with penstock.Loader(asked.data, batch_size=16, n_threads=1, framework="dlpack",
@@ -42,9 +43,9 @@ def run(asked, with_monitor):
 
 
 def interval(ratios):
-    """The median, and where it lies with 95 % probability."""
+    """Return the median, and where it lies with 95 % probability."""
     ordered, n = sorted(ratios), len(ratios)
-    off = int(n ** 0.5)  # of n values, those about n / 2 -+ sqrt(n) enclose the median so often
+    off = int(n ** 0.5)  # this far from n / 2, two of n values enclose the median so often: sqrt(n)
     low, high = max(0, n // 2 - off - 1), min(n - 1, (n - 1) // 2 + off + 1)
     return f"{statistics.median(ordered):.4f} ({ordered[low]:.4f}..{ordered[high]:.4f})"
 

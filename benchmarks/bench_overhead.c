@@ -82,7 +82,7 @@ static void measure(struct pstk_settings *s, uint32_t n_batches, int n_pairs, co
         ratios[i] = i % 2 ? first / second : second / first;
     }
     qsort(ratios, (size_t)n_pairs, sizeof *ratios, ascends);
-    /* Of n values, those about n / 2 -+ sqrt(n) enclose the median so often. */
+    /* Two of n values, at n / 2 -+ sqrt(n), enclose the median so often. */
     int off = 0;
     while ((off + 1) * (off + 1) <= n_pairs)
         off++;

@@ -25,7 +25,7 @@
 
 #define MAX_FILES 2000u
 #define N_ISAS (PSTK_KERNELS_NEON + 1u)
-#define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
+#define MEMORY (1u << 30) /* bytes of the arena; untouched pages cost nothing */
 
 struct stored {
     uint8_t *file, *field; /* owned */
@@ -48,8 +48,8 @@ struct reason {
 struct bench {
     struct stored image[MAX_FILES];
     uint32_t n_images, n_files, n_equivalent;
-    uint64_t file_bytes, all_bytes; /* of the files stored, and of all */
-    uint64_t stored_bytes;          /* of all: fields, and files that stay as they are */
+    uint64_t file_bytes, all_bytes; /* sums over the files stored, and over all */
+    uint64_t stored_bytes;          /* sum over all: fields, and files that stay as they are */
     double ratios;                  /* the sum of stored bytes / file bytes */
     struct reason reasons[16];
     struct totals totals;

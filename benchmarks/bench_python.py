@@ -49,7 +49,7 @@ class Files(torch.utils.data.Dataset):
 
 
 def rate(epochs, seconds):
-    """Samples/s of batches without end, after the first, and CPU microseconds of this thread for one."""
+    """Return samples/s of batches without end, after the first, and CPU microseconds of this thread for one."""
     begin, n, own = None, 0, 0.0
     for size in epochs:
         if begin is None:
@@ -80,7 +80,7 @@ def of_torch(files, size, workers, seconds):
 
 
 def bound(call, size, workers):
-    """Samples/s of a call for `size` samples on as many cores: by the processor time of one thread."""
+    """Return samples/s of a call for `size` samples on as many cores: by the processor time of one thread."""
     torch.set_num_threads(1)
     begin, n = time.thread_time(), 0
     while time.thread_time() - begin < 1:

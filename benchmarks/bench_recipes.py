@@ -106,7 +106,7 @@ def theirs(files, transforms, options):
 
 
 def our_outputs(name):
-    """The outputs of a recipe of penstock.recipes, and the loader's other settings for it."""
+    """Return the outputs of a recipe of penstock.recipes, and the loader's other settings for it."""
     outputs, settings = penstock.recipes.views("jpg", penstock.recipes.find(name), layout="nchw", dtype="float32"), {}
     if name == "ssd":
         outputs["boxes"] = penstock.boxes("boxes")
@@ -158,7 +158,7 @@ def boxes_of(files):
 
 
 def versions():
-    """Of the libraries that are installed."""
+    """Return the versions of the libraries that are installed."""
     there = {}
     for name in ("torch", "torchvision", "timm", "albumentations", "nvidia-dali-cuda130", "pillow", "numpy"):
         try:

@@ -15,7 +15,7 @@
 #define N_CROPS 64u
 #define SIDE 224u
 #define N_ROUNDS 15
-#define COLD_SIZE (256u << 20) /* of sources: more than a cache keeps between two uses */
+#define COLD_SIZE (256u << 20) /* bytes of sources: more than a cache keeps between two uses */
 #define MAX_CASES 180
 
 struct source {
@@ -29,9 +29,9 @@ struct bench {
     uint8_t *memory; /* COLD_SIZE */
     uint8_t *wide;   /* reference: rows after the horizontal pass */
     void *out;       /* SIDE x SIDE x 4 floats */
-    void *tables[4]; /* of u8, f16, bf16, f32 */
+    void *tables[4]; /* for u8, f16, bf16, f32 */
     struct pstk__affine lines[4];
-    size_t cold; /* of `memory`: what was not used for longest */
+    size_t cold; /* offset in `memory`: the bytes that were not used for longest */
 };
 
 enum what { PLAIN, WEIGHTS, RESIZE, FINISH };
@@ -157,7 +157,7 @@ static const uint8_t *cold_image(struct bench *b, const struct source *s)
     return image;
 }
 
-/* Milliseconds an image. */
+/* Return milliseconds an image. */
 static double measure(struct bench *b, const struct bench_case *c)
 {
     const double begin = bench_now();
@@ -302,7 +302,7 @@ static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t isa,
     }
 }
 
-/* The figure of the same by the same ISA, of 3 channels. */
+/* Return the figure of the same by the same ISA, of 3 channels. */
 static const struct bench_case *of_three(const struct bench_case *cases, uint32_t n,
                                          const struct bench_case *c)
 {

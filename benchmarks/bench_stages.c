@@ -53,7 +53,7 @@ struct bench {
     struct pstk__planes_encoder *encoder;
     struct pstk__arena arena;
     uint16_t table[CHANNELS * 256];
-    struct pstk__affine line; /* of the table, as the workers have it */
+    struct pstk__affine line; /* the line of the table, as the workers have it */
     uint8_t out[CHANNELS * SIDE * SIDE * sizeof(uint16_t)]; /* the last image's */
 };
 

@@ -127,7 +127,7 @@ static const struct {
 };
 #define N_OPERATIONS (sizeof operations / sizeof operations[0])
 
-static struct bench_runs runs[5][N_OPERATIONS]; /* of ISAs */
+static struct bench_runs runs[5][N_OPERATIONS]; /* by ISA */
 
 /* Every ISA of every operation once. */
 static void run_round(struct bench *b)

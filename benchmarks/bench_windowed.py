@@ -34,7 +34,7 @@ def pack(path, records, size):
 
 
 def measured(path, order, io, epochs):
-    """Samples/s and microseconds of processor time for one sample."""
+    """Return samples/s and microseconds of processor time for one sample."""
     def used():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime

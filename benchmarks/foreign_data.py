@@ -113,7 +113,7 @@ def write_example(path, records):
 
 
 def mds_shard(records):
-    """The bytes of a shard of one column without a size of its own, as MosaicML Streaming lays it out."""
+    """Return the bytes of a shard of one column without a size of its own, as MosaicML Streaming lays it out."""
     config = b"{}"
     at = 4 + 4 * (len(records) + 1) + len(config)
     offsets = array.array("I", [at])

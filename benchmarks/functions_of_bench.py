@@ -12,6 +12,6 @@ def brighten(array, rng):
 
 
 def brighten_all(arrays, rng):
-    """Each row by its own factor."""
+    """Scale each row by its own factor."""
     factors = rng.uniform(0.6, 1.4, (len(arrays), 1, 1, 1)).astype("float32")
     return numpy.minimum(arrays * factors, 255).astype("uint8")

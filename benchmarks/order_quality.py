@@ -122,13 +122,14 @@ def orders(lib, site):
 
 # ---- what is measured ----
 def normal_of(chi, df):
-    """The normal deviate of a chi-square (Wilson and Hilferty)."""
+    """Return the normal deviate of a chi-square (Wilson and Hilferty)."""
     return ((chi / df) ** (1 / 3) - (1 - 2 / (9 * df))) / math.sqrt(2 / (9 * df))
 
 
 def positions_over_epochs(ids_of, n, n_epochs):
-    """Where do samples that lie far from each other come, in many epochs? The normal deviate of a chi-square over 64
-    parts of the epoch: of the positions of all of them together, and the most of any one eighth of the data set."""
+    """Test where samples that lie far from each other come, in many epochs. Return the normal deviate of a chi-square
+    over 64 parts of the epoch: for the positions of all of them together, and the most for any one eighth of the data
+    set."""
     watched = np.arange(n // 192, n, n // 96)
     counts = np.zeros((8, 64))
     for epoch in range(n_epochs):
@@ -140,7 +141,7 @@ def positions_over_epochs(ids_of, n, n_epochs):
 
 
 def serial(ids):
-    """The correlation of neighbours, and the largest with any of the next 1000: its lag, too."""
+    """Return the correlation of neighbours, and the largest with any of the next 1000: its lag, too."""
     x = ids - ids.mean()
     size = 1 << (2 * len(x) - 1).bit_length()
     spectrum = np.fft.rfft(x, size)

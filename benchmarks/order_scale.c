@@ -25,7 +25,7 @@
 
 enum { N_THREADS = 2, ROW = 2048, RANKS_READ = 16 };
 
-static uint64_t small = 1; /* what sizes are divided by */
+static uint64_t small = 1; /* divisor of all sizes */
 
 static double seconds_of(clockid_t clock)
 {
@@ -126,7 +126,7 @@ static int cover(uint32_t kind, uint64_t n, uint64_t n_epochs, uint64_t world)
         const uint64_t n_batches = pstk__partition_n_batches(&stretch.partition, 0);
         stretch.end = n_batches / 2 + epoch;
         mark_all(&sum, &stretch);
-        stretch.first = stretch.end; /* what the state says */
+        stretch.first = stretch.end; /* as the state says */
         world -= 8;
         stretch.partition.world = world;
         stretch.end = n_batches;
@@ -167,11 +167,11 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return b ? greatest_divisor(b, a % b) : a;
 }
 
-/* What ranks of a world read of a windowed order. */
+/* The reads of ranks of a world, in a windowed order. */
 struct reading {
     struct pstk__interleave interleave;
     uint64_t world, n_epochs, n_positions;
-    uint64_t first_epoch, step; /* of a thread */
+    uint64_t first_epoch, step; /* first epoch of a thread, and the step to its next one */
     double samples;             /* read, by all 16 ranks and epochs */
     double imbalance;           /* the most of an epoch's ranks / the mean - 1 */
     uint64_t held;              /* most samples in the blocks of a rank's windows at a position */
@@ -185,7 +185,8 @@ static uint64_t n_samples(const struct pstk__windowed *windowed, uint64_t first,
     return first <= windowed->last && windowed->last <= last ? n - block + windowed->n_last : n;
 }
 
-/* Samples that are read for a way, whose reader holds the blocks of a window until the next. */
+/* Return samples that are read for a way, whose reader holds the blocks of a window until the next.
+ */
 static uint64_t read_way(const struct pstk__windowed *windowed, uint32_t way)
 {
     const uint64_t n_windows = pstk__windowed_n_windows(windowed, way);
@@ -329,8 +330,8 @@ static double time_samples(uint64_t n, uint64_t *sum)
     return 1e9 * best;
 }
 
-/* CPU microseconds until the ids of a batch of 256 at a position drawn at random are known: the
- * most of 1000 times. */
+/* Return CPU microseconds until the ids of a batch of 256 at a position drawn at random are known:
+ * the most of 1000 times. */
 static double time_resumes(const struct pstk__order_shape *shape, uint64_t *sum)
 {
     struct pstk__random draws = {.key = {9}};

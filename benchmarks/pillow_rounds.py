@@ -11,7 +11,7 @@ LINE = re.compile(r"(C|AVX2|AVX-512|NEON) +(.{36}) +([0-9.]+) +([0-9.]+)")
 
 
 def microseconds(work, calls=15):
-    """The lowest, in the thread's own time: other work on the machine only adds."""
+    """Return the lowest, in the thread's own time: other work on the machine only adds."""
     times = []
     for _ in range(calls):
         begin = time.thread_time_ns()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench_recipes.py compares: whole recipes as other libraries run them on the CPU, from JPEG files in memory's page
+"""The peers of bench_recipes.py: whole recipes as other libraries run them on the CPU, from JPEG files in memory's page
 cache to batches. PEERS[library][recipe](files, boxes, workers) returns a function that iterates over one epoch's
 batches; len(batch) is its number of images. Images are float32, channels first, normalised."""
 import numpy as np
@@ -28,7 +28,7 @@ class Files(Dataset):
 
 
 def epochs(dataset, workers, collate=default_collate):
-    """The function that iterates over an epoch of a DataLoader."""
+    """Return the function that iterates over an epoch of a DataLoader."""
     loader = DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=True, collate_fn=collate)
 
     def run():
@@ -108,7 +108,7 @@ def collate_views(batch):
 
 
 def dino_of(T, last):
-    """The views by a module that has torchvision's names. last: from pixels to normalised floats."""
+    """Return the views by a module that has torchvision's names. last: from pixels to normalised floats."""
     bicubic = T.InterpolationMode.BICUBIC
 
     def view(size, scale, *more):

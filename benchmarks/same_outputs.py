@@ -34,12 +34,12 @@ def image_outputs(field):
 
 
 def tensors_of(value):
-    """The arrays of one output of a batch: a tensor, or data and offsets."""
+    """Return the arrays of one output of a batch: a tensor, or data and offsets."""
     return [value.data, value.offsets] if isinstance(value, penstock.Ragged) else [value]
 
 
 def keywords():
-    """The loader's, by the names that this build's package has: those of 0.1.0, or those before."""
+    """Return the loader's, by the names that this build's package has: those of 0.1.0, or those before."""
     known = inspect.signature(penstock.Loader.__init__).parameters
     return {now if now in known else before: value
             for now, before, value in (("last_batch", "last", "short"),

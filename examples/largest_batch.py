@@ -43,7 +43,8 @@ def fits(loader, rows, use):
 
 
 def largest(loader, most, use):
-    """The largest number of rows, up to most, with which `use` of a batch fits; 0: none. Doubles, then halves the rest."""
+    """Return the largest number of rows, up to most, with which `use` of a batch fits; 0: none. Doubles, then halves
+    the rest."""
     good, bad = 0, 1
     while bad <= most and fits(loader, bad, use):
         good, bad = bad, 2 * bad

@@ -55,7 +55,7 @@ using Event = std::unique_ptr<CUevent_st, GiveBack<cudaEventDestroy>>;
 template <typename T> using DeviceArray = std::unique_ptr<T[], GiveBack<cudaFree>>;
 template <typename T> using PinnedArray = std::unique_ptr<T[], GiveBack<cudaFreeHost>>;
 
-// What open(&thing, arguments...) gives, with its owner.
+// The thing that open(&thing, arguments...) gives, with its owner.
 template <typename Owner, typename Open, typename... Arguments>
 Owner make(Open open, Arguments... arguments)
 {
@@ -153,8 +153,8 @@ inline void multiply(Handle stream, Matrix a, Matrix b, Matrix c) // c = a b
 
 // ---- the network's other kernels ---------------------------------------------------------------
 
-// Of the images since the last report. Atomics add in no fixed order: in a double that does not
-// show in what is printed.
+// Sums over the images since the last report. Atomics add in no fixed order: in a double that does
+// not show in what is printed.
 struct Totals {
     double loss;
     unsigned long long n_right;

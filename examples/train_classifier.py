@@ -94,7 +94,7 @@ def say(text: str) -> None:
 
 
 class Meter:
-    """What happened since the last line. Until the next one the loss stays on the device: nothing waits for it."""
+    """Sums since the last line. Until the next one the loss stays on the device: nothing waits for it."""
 
     def __init__(self, device: torch.device) -> None:
         self.loss, self.n_steps, self.n_samples = torch.zeros((), device=device), 0, 0
@@ -170,7 +170,7 @@ class Trainer:
     def validate(self, loader: penstock.Loader) -> tuple[float, float]:
         """Mean loss, and the share of samples that are classified correctly, over all ranks."""
         self.model.eval()
-        sums = torch.zeros(3, dtype=torch.float64, device=self.device)  # of losses, right ones, all
+        sums = torch.zeros(3, dtype=torch.float64, device=self.device)  # losses, right ones, all
         for batch in loader:
             if batch.n_valid:
                 found, label = self.forward(self.model, batch), batch["label"]

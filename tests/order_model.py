@@ -107,7 +107,7 @@ class Windowed:
 
     def at(self, k):
         i, s = divmod(k, self.ways)
-        begin = s * (self.n // self.ways) + min(s, self.n % self.ways)  # of the way, in the line
+        begin = s * (self.n // self.ways) + min(s, self.n % self.ways)  # beginning of the way, in the line
         size = self.n // self.ways + (s < self.n % self.ways)
         whole = self.window * self.block
         phase = s * whole // self.ways
@@ -119,7 +119,7 @@ class Windowed:
         return self.sample(begin + i)
 
     def sample(self, at):
-        """The id at a place of the line of samples."""
+        """Return the id at a place of the line of samples."""
         j, row = divmod(at, self.block)
         rows = self.block
         if self.last is not None:
@@ -134,7 +134,7 @@ class Windowed:
 
 # ---- Batches: what the ranks have ----
 def batch(order, n, position, global_batch, rank, world, last_batch):
-    """The ids of a rank in the global batch at a position; None past the end."""
+    """Return the ids of a rank in the global batch at a position; None past the end."""
     end = position + global_batch
     if position >= n or last_batch == "drop" and end > n:
         return None

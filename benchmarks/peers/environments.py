@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-STAMP = "installed.json"  # what was asked for, written when all of it is there
+STAMP = "installed.json"  # lists what was asked for; written when all of it is there
 FAILED = "failed.txt"     # one line: why it is not
 
 # steps: pip's arguments, one call after another; debian: packages that those need.
@@ -37,7 +37,7 @@ def python_of(top, name):
 
 
 def why_missing(top, name):
-    """Why an environment cannot be used, in one line, or None."""
+    """Return why an environment cannot be used, in one line, or None."""
     folder = folder_of(top, name)
     if (folder / STAMP).exists():
         return None
@@ -46,14 +46,14 @@ def why_missing(top, name):
 
 
 def last_line(text):
-    """The line that is most likely the cause."""
+    """Return the line that is most likely the cause."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines or ["no output"])[-1][:200]
 
 
 def run_step(command):
-    """Returns None, or why the command failed in one line."""
+    """Return None, or why the command failed in one line."""
     done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, "DEBIAN_FRONTEND": "noninteractive",
@@ -68,7 +68,7 @@ def has_debian(package):
 
 
 def install_debian(packages):
-    """Returns None, or why these packages are not there in one line."""
+    """Return None, or why these packages are not there in one line."""
     if not shutil.which("dpkg-query"):
         return None  # another system: the build reports what it lacks
     missing = [package for package in packages if not has_debian(package)]
@@ -82,7 +82,7 @@ def install_debian(packages):
 
 
 def build(folder, wanted):
-    """Returns None, or why the environment could not be made in one line."""
+    """Return None, or why the environment could not be made in one line."""
     reason = install_debian(wanted.get("debian", []))
     if not reason:
         shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ def cpu_model():
 
 
 def vector_sets():
-    """The sets of vector instructions that matter here."""
+    """Return the sets of vector instructions that matter here."""
     flags = set(read("/proc/cpuinfo").split())
     names = {"avx2": "AVX2", "avx512bw": "AVX-512", "avx512_vbmi2": "VBMI2"}
     return [name for flag, name in names.items() if flag in flags]

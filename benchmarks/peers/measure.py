@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the process of each peer shares: its task, the clock, the line of JSON that it prints.
+"""Code that the process of each peer shares: its task, the clock, the line of JSON that it prints.
 
 `run` starts  PYTHON peer_NAME.py prepare|measure TASK  with TASK a file of JSON. A peer gives
 main() two functions: prepare(task) makes its files under task.folder and returns their bytes (or
@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 
-CROP_SCALE = (0.08, 1.0)  # of the image's area: as torchvision's RandomResizedCrop
+CROP_SCALE = (0.08, 1.0)  # shares of the image's area: as torchvision's RandomResizedCrop
 CROP_RATIO = (3 / 4, 4 / 3)
 SIDE = 224
 WARM_BATCHES = 8  # at least; more than any peer here keeps ready
@@ -38,7 +38,7 @@ class Task:
         self.binary = given["binary"]              # the penstock command
 
     def fresh_folder(self):
-        """The row's folder, empty."""
+        """Return the row's folder, empty."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         return self.folder
@@ -49,7 +49,7 @@ def folder_size(folder):
 
 
 def files_forever(task, seed=0):
-    """The images in a new random order each time round, without end."""
+    """Yield the images in a new random order each time round, without end."""
     order = random.Random(seed)
     files = list(task.files)
     while True:
@@ -88,7 +88,7 @@ def check_bytes(batch, task):
 
 
 def time_batches(stream, task):
-    """Samples and seconds of a stream in its steady state: the warm-up is not counted."""
+    """Return samples and seconds of a stream in its steady state: the warm-up is not counted."""
     start, begin, n_warm, n_samples = None, None, 0, 0
     for batch in stream:
         check(batch, task)

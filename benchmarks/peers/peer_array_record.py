@@ -29,7 +29,7 @@ def stack(rows):
 
 
 def batch_reads(task):
-    """A read in flight for each core: read() lets go of Python's lock. One call takes time that
+    """Yield batches, with a read in flight for each core: read() lets go of Python's lock. One call takes time that
     grows with the file, whatever it reads, so each takes several batches."""
     reader = array_record_module.ArrayRecordReader(
         paths_of(task)[0], "readahead_buffer_size:0,max_parallelism:0")

@@ -26,7 +26,7 @@ class KeptJpegField(RGBImageField):
 
 
 class Images:
-    """What DatasetWriter reads: kept bytes, or pixels whose shorter side may be set."""
+    """The samples that DatasetWriter reads: kept bytes, or pixels whose shorter side may be set."""
 
     def __init__(self, files, keep, shorter_side):
         self.files, self.keep, self.shorter_side = files, keep, shorter_side

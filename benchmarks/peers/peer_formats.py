@@ -46,7 +46,7 @@ def torchvision():
 
 
 def as_tensor(data):
-    """The same bytes, not copied; nothing writes to them, whatever PyTorch fears."""
+    """Return a tensor on the same bytes, not copied; nothing writes to them, whatever PyTorch fears."""
     return torch.frombuffer(data, dtype=torch.uint8)
 
 
@@ -79,7 +79,7 @@ def mds(task, is_pillow):
     from streaming import StreamingDataset
     from streaming.base.util import clean_stale_shared_memory
 
-    clean_stale_shared_memory()  # of a run that was cut off
+    clean_stale_shared_memory()  # memory that an interrupted run left
     decode = pillow() if is_pillow else torchvision()
 
     class Images(StreamingDataset):
@@ -94,7 +94,7 @@ def mds(task, is_pillow):
 
 
 def as_bytes(task):
-    """The same shards, whose images the reader gives as bytes, not as images of Pillow."""
+    """Make a copy of the index whose images the reader gives as bytes, not as images of Pillow."""
     given, made = pathlib.Path(task.options["path"]), task.fresh_folder()
     index = json.loads((given / "index.json").read_text())
     for shard in index["shards"]:

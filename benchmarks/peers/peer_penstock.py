@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
 def command(arguments, **more):
-    """Returns its output; where it fails, this process ends with its status and its words."""
+    """Return its output; where it fails, this process ends with its status and its words."""
     done = subprocess.run([str(part) for part in arguments], capture_output=True, text=True, **more)
     if done.returncode:
         print((done.stderr or done.stdout).strip(), file=sys.stderr)
@@ -22,7 +22,7 @@ def command(arguments, **more):
 
 
 def link_images(task):
-    """A folder of links to the images: what `pack` takes is a folder."""
+    """Return a folder of links to the images: what `pack` takes is a folder."""
     folder = task.fresh_folder() / "images"
     folder.mkdir()
     for number, file in enumerate(task.files):

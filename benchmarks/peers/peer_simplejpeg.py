@@ -23,7 +23,7 @@ def decode(path, row):
 
 
 def batches(task):
-    """A batch's images are decoded by all threads; they are done when the batch is taken."""
+    """Yield batches: all threads decode a batch's images, which are done when the batch is taken."""
     files = measure.files_forever(task)
     ahead = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(task.n_cores) as pool:

@@ -22,7 +22,7 @@ def stack(samples):
 
 
 def batches(task):
-    clean_stale_shared_memory()  # of a run that was cut off
+    clean_stale_shared_memory()  # memory that an interrupted run left
     data = StreamingDataset(local=str(task.folder), shuffle=True, batch_size=task.batch_size,
                             num_canonical_nodes=1)
     loader = DataLoader(data, batch_size=task.batch_size, num_workers=task.n_cores,

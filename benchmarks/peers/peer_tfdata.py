@@ -67,7 +67,7 @@ def images(task):
 
 
 def records(task):
-    """Batches before decode_raw: one call for a batch, not one for a record."""
+    """Return batches before decode_raw: one call for a batch, not one for a record."""
     size = task.options["record_size"]
     shards = tf.data.Dataset.list_files(str(task.folder / "*.tfrecord"), shuffle=True)
     return (shards.repeat()

@@ -15,7 +15,7 @@ def rates_of(given, recipe):
 
 
 def ratio_of(found, library):
-    """Median, least and most of penstock's rate divided by the library's, within each round."""
+    """Return median, least and most of penstock's rate divided by the library's, within each round."""
     return spread([a / b for a, b in zip(found[OURS], found[library])])
 
 
@@ -37,7 +37,7 @@ def recipe_lines(given, recipe):
 
 
 def best_line(given, recipe):
-    """The ratio to the best peer, and whether it meets the aim."""
+    """Return the ratio to the best peer, and whether it meets the aim."""
     found = rates_of(given, recipe)
     peers = [name for name, rates in found.items() if name != OURS and isinstance(rates, list)]
     if not peers or isinstance(found[OURS], str):
@@ -48,7 +48,7 @@ def best_line(given, recipe):
 
 
 def section(given):
-    """The lines of the section."""
+    """Return the lines of the section."""
     m, s = given["machine"], given["settings"]
     recipes = list(dict.fromkeys(row["recipe"] for row in given["rows"]))
     versions = ", ".join(f"{name} {version}" for name, version in sorted(given["versions"].items()))
@@ -68,7 +68,7 @@ def section(given):
 
 
 def with_section(text, given):
-    """A page with this section in the place of the one that it has, or before its versions."""
+    """Return a page with this section in the place of the one that it has, or before its versions."""
     text = re.sub(rf"{TITLE}\n.*?(?=^## |\Z)", "", text, flags=re.S | re.M)
     head, versions, rest = text.partition("## Versions\n")
     return head + "\n".join(section(given)) + "\n" + versions + rest

@@ -77,7 +77,7 @@ class Bench:
         return [str(python), str(HERE / f"peer_{row.script}.py"), verb, str(task_file)]
 
     def prepare(self, row):
-        """What the row's files are: made by the first of the rows that share them."""
+        """Prepare the row's files, once for all rows that share them; return what the script answered."""
         if row.environment:
             reason = environments.why_missing(self.settings.dir, row.environment)
             if reason:
@@ -104,7 +104,7 @@ class Bench:
             self.found.append(entry)
 
     def rate(self, row):
-        """Samples per second of one measurement."""
+        """Return samples per second of one measurement."""
         limit = START_SECONDS + 20 * (self.settings.seconds + self.settings.warm)
         found = call(self.command(row, "measure"), limit)
         return found["samples"] / found["seconds"]

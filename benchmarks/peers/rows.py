@@ -20,9 +20,9 @@ class Row:
     table: str
     title: str
     script: str        # peer_SCRIPT.py
-    environment: str   # of environments.py; "" for this Python
-    options: dict      # what the script reads
-    note: str          # how it was set, for the reader of the table
+    environment: str   # a name in environments.py; "" for this Python
+    options: dict      # options that the script reads
+    note: str          # settings, for the reader of the table
     kind: str = "peer"  # peer, penstock, ceiling, or other: not compared with the peers
     data: str = ""     # the folder of its files, prepared once for all rows that name it
     choices: tuple = ()  # values of options["prefetch"] that `run tune` tries

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all peers read: one list of images, one file of records."""
+"""The data that all peers read: one list of images, one file of records."""
 import hashlib
 import os
 import pathlib

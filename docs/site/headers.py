@@ -17,11 +17,11 @@ SECTION = re.compile(r"\s*-{3,}\s*(.*?)\s*-{3,}")
 
 
 class NotUnderstood(Exception):
-    """What this program cannot read."""
+    """A piece of a header that this program cannot read."""
 
 
 def said(comment):
-    """A comment's text without its frame."""
+    """Return a comment's text without its frame."""
     lines = [re.sub(r"^[ \t]*\*? ?", "", line, count=0 if i == 0 else 1)
              for i, line in enumerate(comment[2:-2].split("\n"))]
     lines[0] = lines[0].strip()
@@ -40,7 +40,7 @@ class Item:
 
 
 def pieces(text):
-    """(is a comment, text, where it begins, where it ends)."""
+    """Yield (is a comment, text, where it begins, where it ends)."""
     at = 0
     for match in COMMENT.finditer(text):
         if text[at:match.start()].strip():
@@ -57,7 +57,8 @@ def name_of_member(code):
 
 
 def members_of(body, separator, kind):
-    """The members of a struct or a union, or the enumerators: (items, what a comment before the first says of all)."""
+    """Return the members of a struct or a union, or the enumerators: (items, what a comment before the first says of
+    all)."""
     items, open_item, waiting, whole = [], None, "", ""
     for is_comment, text, begin, end in pieces(body):
         if not is_comment:
@@ -88,7 +89,7 @@ def members_of(body, separator, kind):
 
 
 def split_members(items):
-    """`uint32_t a, b` as two members."""
+    """Yield `uint32_t a, b` as two members."""
     for item in items:
         match = re.fullmatch(r"([\w ]+?)(\w+(?:, \w+)+)", item.code)
         if item.kind == "member" and match:
@@ -138,7 +139,7 @@ class Header:
 
     @staticmethod
     def statement(text, at):
-        """Where the statement that begins at `at` ends; braces in comments do not count."""
+        """Return the end of the statement that begins at `at`; braces in comments do not count."""
         blanked = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text[at:])
         match = STATEMENT.match(blanked)
         return None if match is None else at + len(match[0].rstrip())
@@ -190,7 +191,7 @@ class Header:
             self.items.append(Item("macro", match[1], match[1] + (match[2] or ""), text, [body]))
 
     def enumerators(self, body):
-        """An X macro in an enum becomes the enumerators that it makes."""
+        """Replace an X macro in an enum by the enumerators that it makes."""
         body = re.sub(r"^[ \t]*#.*\n", "", body, flags=re.M)
         for name, macro in self.macros.items():
             rows = re.findall(r'X\((\w+),\s*([^,]+),\s*"([^"]*)"\)', macro)
@@ -199,7 +200,7 @@ class Header:
 
 
 def symbols_of(headers):
-    """The role of each name, in Sphinx's C domain."""
+    """Return the role of each name, in Sphinx's C domain."""
     roles, found = {"opaque": "struct", "function": "func"}, {}
     for header in headers:
         for item in header.items:
@@ -240,14 +241,14 @@ def rst_of_item(item, symbols):
 
 
 def place_of(opaque, headers):
-    """Of the declarations of a struct the one to document: the whole one, else the first that has a comment."""
+    """Return the declaration of a struct to document: the whole one, else the first that has a comment."""
     found = [item for header in headers for item in header.items
              if item.name == opaque.name and (item.kind == "struct" or item.kind == "opaque" and item.text)]
     return min(found, key=lambda item: item.kind == "opaque", default=None)
 
 
 def rst_of(header, headers):
-    """The page of a header: lines of reStructuredText. Fails where a declaration is missing in it."""
+    """Return the page of a header: lines of reStructuredText. Fails where a declaration is missing in it."""
     symbols = symbols_of(headers)
     out = ["::", "", *indented(header.head.split("\n")), ""] if header.head else []
     for item in header.items:

@@ -6,7 +6,7 @@ ENTRY = re.compile(r"[A-Za-z_]\w*(, [A-Za-z_]\w*)*: ")  # "rank, world: this pro
 
 
 def inline(text, symbols=None):
-    """One paragraph's text. symbols: the role of each name that the reference has."""
+    """Return one paragraph's text. symbols: the role of each name that the reference has."""
     pieces = re.split(r"(`[^`]+`|\b(?:pstk_\w+(?:\.\w+)?|PSTK_\w+)\b(?!\*))", text)
     done = []
     for i, piece in enumerate(pieces):
@@ -20,14 +20,14 @@ def inline(text, symbols=None):
 
 
 def paragraphs(text):
-    """(indentation, lines) of each run of lines between blank ones."""
+    """Yield (indentation, lines) of each run of lines between blank ones."""
     for part in re.split(r"\n[ \t]*\n", text.strip("\n")):
         lines = [line.rstrip() for line in part.split("\n")]
         yield min(len(line) - len(line.lstrip()) for line in lines), lines
 
 
 def flowing(lines, symbols, lists):
-    """A paragraph, or a list where its lines begin with names: lines of reStructuredText."""
+    """Return a paragraph, or a list where its lines begin with names: lines of reStructuredText."""
     groups = [[]]
     for line in lines:
         if lists and ENTRY.match(line):
@@ -42,7 +42,7 @@ def flowing(lines, symbols, lists):
 
 
 def to_rst(text, symbols=None, lists=False):
-    """Lines of reStructuredText. lists: lines that begin with `name:` are items, as in docstrings."""
+    """Return lines of reStructuredText. lists: lines that begin with `name:` are items, as in docstrings."""
     out = []
     for indent, lines in paragraphs(text):
         at = next((i for i, line in enumerate(lines) if not line.startswith(" ")), len(lines))

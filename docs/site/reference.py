@@ -38,7 +38,7 @@ def help_of(*words):
 
 
 class CommandsDirective(Directive):
-    """What `penstock --help` and `penstock COMMAND --help` print, a section for each command."""
+    """A section for each command, with what `penstock --help` and `penstock COMMAND --help` print."""
 
     def run(self):
         lines = help_of()

@@ -30,7 +30,7 @@ REASONS = {"space": ("No space left", "no space"), "limit": ("File too large", "
 
 
 def cases(args):
-    """(case, kind of output) of every command that writes."""
+    """Return (case, kind of output) of every command that writes."""
     build, root = args.build, pathlib.Path(args.root)
     images = material.images(build, root / "images", N_IMAGES, args.seed)
     others = material.images(build, root / "others", 3, args.seed + 1)
@@ -218,7 +218,7 @@ class Attempts:
         return [f"files are left: {' '.join(left[:8])}"] if left else []
 
     def attempt(self, number, extra):
-        """Returns whether there was enough room."""
+        """Return whether there was enough room."""
         self.room.widen()
         work = self.work()
         entries = material.entries(work.top)

@@ -62,7 +62,7 @@ class Field:
         if self.dtype:
             m["dtype"] = self.dtype
         if self.kind in reader.ARRAYS:
-            m["shape"] = list(self.shape)  # whoever changes a manifest changes no schema
+            m["shape"] = list(self.shape)  # a copy: a change of the manifest changes no schema
         m.update(self.attributes)
         m.update(codec=self.codec, level=self.level, max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0)
         if self.kind in reader.WITH_SIDES:
@@ -136,7 +136,7 @@ class Forge:
         return header + struct.pack("<I", self.crc(header))
 
     def write_dictionaries(self, folder):
-        """Returns what the manifest says of them."""
+        """Write the dictionaries; return what the manifest says of them."""
         said = []
         for i, (name, data) in enumerate(self.dictionaries):
             (folder / f"{i}.zdict").write_bytes(data)
@@ -193,7 +193,7 @@ def write_manifest(folder, text, crc):
 
 
 def values_of(folder):
-    """The fields, records and dictionaries of a data set that an honest writer wrote."""
+    """Return the fields, records and dictionaries of a data set that an honest writer wrote."""
     data = reader.Data(folder)
     fields = [Field(f.name, f.kind, f.m.get("dtype"), f.m.get("shape"), f.codec, f.m["level"],
                     **{key: f.m[key] for key in reader.ATTRIBUTES if key in f.m}) for f in data.fields]

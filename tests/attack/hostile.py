@@ -24,7 +24,7 @@ from material import draws
 
 BOUND = 256 << 20  # resident bytes of any command, past 4 times the data set's own
 OPEN_BOUND = 64 << 20  # resident bytes of opening, past 4 times the manifest's, more than for a data set of 2 records
-OPEN_SECONDS = 10  # of opening what takes 30 MB of manifest
+OPEN_SECONDS = 10  # bound on opening a data set whose manifest has 30 MB
 ADDRESS_SPACE = 8 << 30  # so that one that takes far more harms nobody; release build only
 LIMIT = 60  # seconds of one command
 N_HONEST, N_HOSTILE = 8, 16  # records of one data set
@@ -94,8 +94,8 @@ def value_records(args, crc):
 
 
 def sample_records(args, crc):
-    """Pixels of every kind that becomes RGB, masks of both encodings, and lists: images are pixels, and each has a
-    mask of its size."""
+    """Return pixels of every kind that becomes RGB, masks of both encodings, and lists: images are pixels, and each has
+    a mask of its size."""
     field, rng, records = forge.Field, draws(args.seed, "samples"), []
     fields = [field("image", "image"), field("mask", "mask", of="image"), field("images", "image_list"),
               field("masks", "mask_list", of="image")]
@@ -196,7 +196,7 @@ class Reader:
         return ends[0][0]
 
     def verify(self):
-        """Returns whether the data set is whole, images included."""
+        """Return whether the data set is whole, images included."""
         plain, decoded = self.run(["verify"]), self.run(["verify", "--decode", "--threads", "2"])
         if plain.status and not decoded.status:
             self.wrong("verify finds damage that verify --decode does not", plain)
@@ -210,7 +210,7 @@ class Reader:
             self.wrong(f"get {record} {name} gives other bytes than the entry states", done)
 
     def measure(self, words):
-        """The release build, for its memory."""
+        """Run the release build, for its memory."""
         done = self.run(words, self.args.build)
         if done.peak > BOUND + self.room:
             self.wrong(f"{' '.join(words)} takes {done.peak >> 20} MB; {(BOUND + self.room) >> 20} MB are allowed", done)

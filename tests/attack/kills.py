@@ -25,11 +25,11 @@ SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was writt
                "are unchanged", "no file was made")
 SAYS_AFTER = ("complete", "is whole")
 
-REFUSES = ("already", "has no column")  # what the second run says after one that was complete
+REFUSES = ("already", "has no column")  # words of the second run after a run that was complete
 
 
 def makers(args):
-    """(case, kind of output) of every command that writes."""
+    """Return (case, kind of output) of every command that writes."""
     build, root = args.build, pathlib.Path(args.root)
     images = material.images(build, root / "images", N_IMAGES, args.seed)
     others = material.images(build, root / "others", 5, args.seed + 1)
@@ -154,10 +154,10 @@ class Maker:
                 raise material.Broken(done.shown())
             self.seconds.append(done.seconds)
         self.after = kind.state(work.out)
-        self.ends = {}  # how the first kill of each attempt found the output
+        self.ends = {}  # state of the output at the first kill of each attempt
 
     def look(self, work, done):
-        """Returns the state of the output after a kill, and what is wrong with it."""
+        """Return the state of the output after a kill, and what is wrong with it."""
         try:
             state = self.kind.state(work.out)
         except ValueError as damaged:

@@ -47,13 +47,13 @@ def pack(build, source, out, *options):
 
 
 def entries(folder):
-    """Every path below a folder, sorted, relative to it."""
+    """Return every path below a folder, sorted, relative to it."""
     top = pathlib.Path(folder)
     return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
 
 
 def content(folder):
-    """A digest of every name and byte below a folder, or of one file; "" where there is none."""
+    """Return a digest of every name and byte below a folder, or of one file; "" where there is none."""
     digest, top = hashlib.sha256(), pathlib.Path(folder)
     if top.is_file():
         return hashlib.sha256(top.read_bytes()).hexdigest()
@@ -67,14 +67,14 @@ def content(folder):
 
 
 def listed(folder):
-    """The file names that a data set's manifest lists, the manifest included."""
+    """Return the file names that a data set's manifest lists, the manifest included."""
     manifest = json.loads((pathlib.Path(folder) / "manifest.json").read_text())
     files = [x["file"] for x in manifest["shards"] + manifest["dictionaries"]]
     return sorted(["manifest.json", *files, *sum(columns(folder).values(), [])])
 
 
 def columns(folder):
-    """The names of the files of each column that a data set's manifest lists, by the column's name."""
+    """Return the names of the files of each column that a data set's manifest lists, by the column's name."""
     manifest = json.loads((pathlib.Path(folder) / "manifest.json").read_text())
     stems = [x["file"].removesuffix(".pstk") for x in manifest["shards"]]
     return {x["name"]: [f"{stem}.{x['files']}.pcol" for stem in stems]
@@ -90,7 +90,7 @@ def values(path, numbers):
 
 
 def identity(build, folder):
-    """The identity of a whole data set; "" where there is none; raises ValueError where it is damaged."""
+    """Return the identity of a whole data set; "" where there is none; raises ValueError where it is damaged."""
     if not (pathlib.Path(folder) / "manifest.json").exists():
         return ""
     done = process.run([build.penstock, "verify", folder])
@@ -100,10 +100,10 @@ def identity(build, folder):
 
 
 def size(folder):
-    """Bytes of a folder in whole pages, one for each entry and the folder included."""
+    """Return bytes of a folder in whole pages, one for each entry and the folder included."""
     return sum(-(-path.stat().st_size // 4096) * 4096 + 4096 for path in [pathlib.Path(folder), *pathlib.Path(folder).rglob("*")])
 
 
 def draws(seed, *parts):
-    """A generator of random numbers for one attempt, the same in every run with this seed."""
+    """Return a generator of random numbers for one attempt, the same in every run with this seed."""
     return random.Random("/".join(map(str, (seed, *parts))))

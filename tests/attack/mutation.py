@@ -16,7 +16,7 @@ SIDES = ((65535, 65535), (65500, 65500), (40000, 35000), (1, 65535), (65535, 1),
 
 
 def spot(rng, size, head):
-    """A place in `size` bytes: often among the first `head`, where formats keep their numbers."""
+    """Return a place in `size` bytes: often among the first `head`, where formats keep their numbers."""
     return rng.randrange(max(1, min(size, head) if rng.random() < 0.6 else size))
 
 
@@ -55,7 +55,7 @@ def scramble(rng, data, donors=(), head=600):
 # ---- zstd -------------------------------------------------------------------------------------------
 
 def zstd():
-    """A function bytes -> one frame."""
+    """Return a function bytes -> one frame."""
     lib = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
     lib.ZSTD_compressBound.restype = lib.ZSTD_compress.restype = ctypes.c_size_t
     lib.ZSTD_compressBound.argtypes = [ctypes.c_size_t]
@@ -69,7 +69,7 @@ def zstd():
 
 
 def bomb(size, byte=0, window=17):
-    """A frame of `size` equal bytes in blocks of 4 bytes, RFC 8878 3.1.1; window: its logarithm."""
+    """Return a frame of `size` equal bytes in blocks of 4 bytes, RFC 8878 3.1.1; window: its logarithm."""
     frame = struct.pack("<IBBQ", 0xFD2FB528, 0xC0, (window - 10) << 3, size)
     block = min(1 << 17, 1 << window)
     n, rest = divmod(size, block)
@@ -79,7 +79,7 @@ def bomb(size, byte=0, window=17):
 
 
 def mutate_zstd(rng, value, donors):
-    """A frame that is damaged, or says another size or window, or is followed by something."""
+    """Return a frame that is damaged, or says another size or window, or is followed by something."""
     what = rng.randrange(5)
     frame = value.stored
     if what == 0:
@@ -111,7 +111,7 @@ def frame_of(jpeg):
 
 
 def mutate_jpeg(rng, value, donors):
-    """A damaged file; or one whose frame says another size, with an entry that says the same."""
+    """Return a damaged file; or one whose frame says another size, with an entry that says the same."""
     at = frame_of(value.stored)
     if at is None or rng.random() < 0.7:
         return value.copy(stored=scramble(rng, value.stored, donors))
@@ -164,7 +164,7 @@ def mutate_png(rng, value, donors):
 
 
 def mutate_planes(rng, value, donors):
-    """A damaged field; or one of another size, with an entry that says the same."""
+    """Return a damaged field; or one of another size, with an entry that says the same."""
     if rng.random() < 0.75:
         return value.copy(stored=scramble(rng, value.stored, donors, rng.choice((32, 60, 700, 4000))))
     width, height = rng.choice(SIDES)
@@ -173,7 +173,7 @@ def mutate_planes(rng, value, donors):
 
 
 def samples(rng, value):
-    """A value of few pixels with any samples that pixels may have, of as many bytes as they need."""
+    """Return a value of few pixels with any samples that pixels may have, of as many bytes as they need."""
     width, height = 1 + rng.randrange(9), 1 + rng.randrange(9)
     channels, depth = 1 if value.channels == 1 else rng.choice((1, 3, 4)), rng.choice((8, 16))
     return value.copy(stored=rng.randbytes(width * height * channels * depth // 8), plain_size=None, plain_crc=None,
@@ -218,7 +218,7 @@ def mutate_text(rng, value, donors):
 
 
 def mutate_shape(rng, value, donors):
-    """The head of an array whose dimensions are variable."""
+    """Return the head of an array whose dimensions are variable."""
     if value.codec == 1:
         return mutate_zstd(rng, value, donors)
     data = bytearray(value.stored)
@@ -230,7 +230,7 @@ def mutate_shape(rng, value, donors):
 
 
 def mutate_list(rng, value, donors):
-    """A list with other numbers before its items, or an entry with other sides."""
+    """Return a list with other numbers before its items, or an entry with other sides."""
     if value.codec == 1:
         return mutate_zstd(rng, value, donors)
     if rng.random() < 0.1:
@@ -248,7 +248,7 @@ def mutate_list(rng, value, donors):
 
 
 def mutate_entry(rng, value, donors):
-    """One number of the entry."""
+    """Change one number of the entry."""
     name = rng.choice(("plain_size", "plain_crc", "stored_size", "codec", "encoding", "channels", "bit_depth", "width",
                        "height", "flags", "zero"))
     if name in ("plain_size", "stored_size") and rng.random() < 0.9:  # the others are refused before anything is read
@@ -260,7 +260,7 @@ def mutate_entry(rng, value, donors):
 
 
 def mutate_value(rng, value, kind, donors):
-    """A hostile copy of a value. kind: that of its field."""
+    """Return a hostile copy of a value. kind: that of its field."""
     if rng.random() < 0.12:
         return mutate_entry(rng, value, donors)
     if kind in ("image", "mask"):
@@ -275,7 +275,7 @@ def mutate_value(rng, value, kind, donors):
 
 
 def mutate_head(rng):
-    """A function that changes a record's head before its checksum."""
+    """Return a function that changes a record's head before its checksum."""
     at, number = rng.random(), rng.choice(WIDE)
     size = rng.choice((1, 2, 4, 8))
 
@@ -288,7 +288,7 @@ def mutate_head(rng):
 # ---- index, header, manifest ------------------------------------------------------------------------
 
 def mutate_offsets(rng):
-    """A function that changes a shard's offsets before the checksums of their pages."""
+    """Return a function that changes a shard's offsets before the checksums of their pages."""
     number, at, step = rng.choice(WIDE), rng.random(), rng.choice((-4096, -16, -1, 1, 16, 1 << 31, 1 << 33))
 
     def change(offsets):
@@ -313,7 +313,7 @@ HOSTILE_VALUES = (None, True, [], {}, "text", 0.5, 1e308, -1, 1 << 64, 1 << 100,
 
 
 def places(value, path=()):
-    """Every place in a JSON value, as a path of keys."""
+    """Yield every place in a JSON value, as a path of keys."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
         yield (*path, key)
         if isinstance(inner, (dict, list)):

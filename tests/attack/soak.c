@@ -29,7 +29,7 @@
 #include <penstock/penstock.h>
 
 #define N_LANES 3
-#define N_EPOCHS 4 /* of which the rows are known */
+#define N_EPOCHS 4 /* epochs whose rows are known */
 #define N_PERIODS 60
 #define N_HELD 16 /* batches that wait for the releasing thread */
 #define SIDE 64   /* pixels of an image's row */
@@ -56,7 +56,7 @@ struct soak;
 struct lane {
     struct soak *soak;
     uint64_t random;      /* state of its generator */
-    pthread_mutex_t lock; /* of `loader`, so that the interrupting thread meets no closed one */
+    pthread_mutex_t lock; /* guards `loader`, so that the interrupting thread meets no closed one */
     struct pstk_loader *loader;
 };
 

@@ -135,7 +135,7 @@ TEST(a_large_arena_takes_no_memory_until_it_is_used)
     pstk__arena_close(&a);
 }
 
-/* Bytes of the arena that may be written, as the kernel has them. */
+/* Return bytes of the arena that may be written, as the kernel has them. */
 static size_t writable(const struct pstk__arena *a)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CPU runs, compared with what the kernel lists in /proc/cpuinfo, and what becomes of a
- * kernel ISA that it does not run: the CPU is made a lesser one for that.
+ * The CPU's features, compared with those that the kernel lists in /proc/cpuinfo; and kernel ISAs
+ * that the CPU lacks: the tests make it a lesser one for that.
  */
 #include "base/cpu.h"
 
@@ -60,7 +60,7 @@ static int cpuinfo(const char *key, char *value, size_t size)
     return found;
 }
 
-/* 1: all of these flags, with spaces between them, are in the list. */
+/* Return whether all of these flags, with spaces between them, are in the list. */
 static int has_all(const char *list, const char *const *flags, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -178,7 +178,7 @@ static void isas_given(uint32_t wanted, uint32_t given[N_FAMILIES])
     given[BLUR] = blur ? blur->isa : 0;
 }
 
-/* 1: an ISA of this processor, no better than `best`. */
+/* Return whether an ISA is one of this processor's, and no better than `best`. */
 static int is_at_most(uint32_t isa, uint32_t best)
 {
     const int is_here = isa == PSTK_KERNELS_C || (isa == PSTK_KERNELS_NEON) == !IS_X86;

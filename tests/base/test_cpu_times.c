@@ -29,7 +29,7 @@ static void work(uint64_t ns)
 struct worker {
     struct pstk__cpu_times *times;
     uint64_t ns;
-    int core;            /* that it is bound to; -1: any */
+    int core;            /* core that it is bound to; -1: any */
     _Atomic int *at;     /* counts those that have worked */
     _Atomic int *may_go; /* 1: leave */
 };

@@ -2,8 +2,8 @@
 #include "base/hash.h"
 #include "support/test.h"
 
-/* Of "abc": those of SHA-1 and SHA-2 as FIPS 180 has them, MD5's of RFC 1321; xxHash's by the
- * package xxhash 3.6. */
+/* Digests of "abc": SHA-1 and SHA-2 from FIPS 180, MD5 from RFC 1321, xxHash from the package
+ * xxhash 3.6. */
 static const char *const known[][2] = {
     {"md5", "900150983cd24fb0d6963f7d28e17f72"},
     {"sha1", "a9993e364706816aba3e25717850c26c9cd0d89d"},

@@ -55,7 +55,7 @@ static const struct sample samples[] = {
     {"PGM", "P5\n2 2\n255\n", 11, 0},
     {"PPM", "P6\r\n2 2", 7, 0},
     {"PAM", "P7\nWIDTH 1", 10, 0},
-    /* what only looks a little like one */
+    /* bytes that only look a little like one */
     {NULL, "RIFF\x24\0\0\0WAVEfmt ", 16, 0},
     {NULL,
      "\0\0\0\x18"

@@ -24,7 +24,7 @@ static double draw_angle(uint32_t i)
     return draw(-1, 1) * sizes[i % 5];
 }
 
-/* 1: a is b or the double next to it. */
+/* Return whether a is b or the double next to it. */
 static int is_next(double a, double b)
 {
     return a == b || nextafter(a, b) == b;

@@ -79,7 +79,7 @@ TEST(slots_put_in_any_order_are_taken_in_order)
                     uploads ? &w.reorder.uploads : &w.reorder.delivery;
                 const uint32_t before = pstk__eventcount_ticket(eventcount);
                 put(&w, s[at[k]]);
-                /* Whoever waits for it is woken, and by nothing else. */
+                /* The waiting thread is woken, and by nothing else. */
                 CHECK_EQ(pstk__eventcount_ticket(eventcount) - before, at[k] == next);
                 for (struct pstk__slot *taken = take_now(&w); taken; taken = take_now(&w)) {
                     CHECK_EQ(taken->seq, next++);
@@ -184,7 +184,7 @@ TEST(an_epoch_ends_with_0_once_and_the_cursor_says_where_the_stream_is)
                 struct naive_batch b = naive_first(&w.partition, w.start);
                 for (int k = 0; k < 12; k++) {
                     struct pstk__slot *s = NULL;
-                    if (k > 0 && b.position == 0) { /* whether or not a batch is there */
+                    if (k > 0 && b.position == 0) { /* with or without a batch there */
                         CHECK_EQ(take(&w, &s), 0);
                         CHECK(!s);
                         CHECK(is_at(&w, b.epoch, 0));
@@ -403,7 +403,7 @@ TEST(a_leased_batch_stays_through_a_seek)
 
 TEST(a_seek_to_where_the_stream_is_loses_nothing)
 {
-    /* Of 5 samples in batches of 2: the end of an epoch is the beginning of the next one. */
+    /* An epoch has 5 samples in batches of 2: its end is the beginning of the next one. */
     const struct pstk__cursor here[] = {{0, 4}, {1, 0}, {0, 5}};
     for (int i = 0; i < 3; i++) {
         struct pstk__slot *s;

@@ -32,7 +32,7 @@ static int is_bad(uint64_t epoch, uint64_t position)
     return (epoch * 31 + position * 7) % 23 == 5;
 }
 
-/* The id that a row of a batch must have. */
+/* Return the id that a row of a batch must have. */
 static uint64_t id_of(uint64_t epoch, uint64_t position, uint32_t row)
 {
     return epoch * 1000000 + position * 1000 + row;
@@ -128,8 +128,8 @@ static void *interrupt(void *user)
 
 struct consumer {
     struct shared *shared;
-    struct pstk__cursor cursor; /* of the naive loop */
-    uint32_t state;             /* of the draws */
+    struct pstk__cursor cursor; /* the naive loop's position */
+    uint32_t state;             /* random state of the draws */
     struct pstk__slot *held[MAX_SLOTS];
     uint32_t n_held, n_slots;
     uint32_t n_batches, n_ends, n_bad, n_interrupted;
@@ -249,7 +249,7 @@ static int shared_open(struct shared *c, uint32_t n_slots, uint32_t n_device_slo
     return c->filling ? 0 : -1;
 }
 
-/* Returns the steps that went right; all of them is right. */
+/* Return the steps that went right; all of them is right. */
 static uint32_t run(struct shared *c, struct consumer *k, uint32_t n_steps)
 {
     struct reader readers[N_LANES];

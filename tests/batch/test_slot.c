@@ -187,7 +187,7 @@ static void take_arrow(const struct arrow *a, struct pools *p, uint32_t state)
     struct pstk__slot *s = &pool->slots[0];
     const struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    if (!freopen("/dev/null", "w", stderr)) /* what assert prints */
+    if (!freopen("/dev/null", "w", stderr)) /* assert prints to it */
         _exit(1);
     if (a->take != arrow_begin && a->take != arrow_load) { /* it is not in the list of free slots */
         pool->n_free[0] = 0;

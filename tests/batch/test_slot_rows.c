@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is written in a slot: where its arrays lie, rows that failed or were replaced, rows past
- * n_valid, ragged rows, and what goes on to a slot of a device. Who has the slot: test_batch.c.
+ * The content of a slot: where its arrays lie, rows that failed or were replaced, rows past
+ * n_valid, ragged rows, and what goes on to a slot of a device. test_batch.c tests who has the
+ * slot.
  */
 #include "support/slots_fixture.h"
 #include "support/test.h"
@@ -217,7 +218,8 @@ TEST(replaced_rows_are_reported_in_order_whoever_comes_first)
     pools_close(&p);
 }
 
-/* Of 8 and more: all orders of the four that decide what stays, among others in two orders. */
+/* With 8 reports and more: all orders of the four that decide what stays; the others come in two
+ * orders. */
 TEST(the_reports_of_the_lowest_rows_stay_and_one_more_counts_the_others)
 {
     const struct pools_config c = {.batch_size = 12, .n_slots = 1, .with_reports = 1};

@@ -37,7 +37,7 @@ static int open_cuda(struct pools *p, struct pstk__device **out)
     return r < 0 ? r : attach_cuda(p, out);
 }
 
-/* A batch with this in both rows, LOADED. */
+/* Return a batch with this in both rows, LOADED. */
 static struct pstk__slot *load_on_cuda(struct pools *p, struct pstk__device *d, uint64_t value)
 {
     const struct pstk__device_ops *ops = d->ops;
@@ -231,7 +231,7 @@ static void crowd_over(struct crowd *c)
     }
 }
 
-/* 1 when the batch is what the naive loop would have put there. */
+/* Return whether the batch is what the naive loop would have put there. */
 static int is_right(const struct pstk__slot *s)
 {
     const uint64_t *dense = s->tensors[DENSE].data, n = s->seq % 4;

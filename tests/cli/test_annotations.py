@@ -73,7 +73,7 @@ def segmentation(rng, number, kind):
 
 
 def coco_of(world, *, keypoints=False):
-    """A folder of images and a dict as COCO's files have it, in no order."""
+    """Return a folder of images and a dict as COCO's files have it, in no order."""
     folder, rng = world.path("coco-images"), random.Random(5)
     images, annotations = [], []
     for number in range(N_IMAGES):
@@ -103,7 +103,7 @@ def save(world, whole, name="coco.json", **options):
 
 
 def wanted_fields(annotations):
-    """The values of an image's fields, made the slow way."""
+    """Return the values of an image's fields, made the slow way."""
     found = {name: [] for name in OBJECTS}
     for one in annotations:
         shape = one["segmentation"]
@@ -268,7 +268,7 @@ def refused(world, whole, says, folder, status=1):
 
 
 def changed(whole, **members):
-    """The file with one annotation that has other members; None: without it."""
+    """Return the file with one annotation that has other members; None: without it."""
     one = {**whole["annotations"][0], **members}
     one = {key: value for key, value in one.items() if value is not None}
     return {**whole, "annotations": [one] + whole["annotations"][1:]}
@@ -437,7 +437,7 @@ def of_two_images_of_one_id_one_is_left_out_if_they_are_the_same(world):
     refused(world, twice, "two of 'images' have the id %d; must be different (or leave it out with --skip-bad)" % one["id"], folder)
     told = run_json("pack", "--coco", save(world, twice, "twice.json"), folder, world.fresh("twice"), "--skip-bad")
     expect((told["annotations"]["n_bad"], told["identity"]), (2, wanted))
-    for image in ({**other, "id": one["id"]}, {**one, "width": one["width"] + 1}):  # whose are the annotations?
+    for image in ({**other, "id": one["id"]}, {**one, "width": one["width"] + 1}):  # nothing says to which image the annotations belong
         file = save(world, {**whole, "images": [*whole["images"], image]}, "twice.json")
         _, err = run("pack", "--coco", file, folder, world.fresh("twice"), "--skip-bad", status=1)
         assert err.endswith("two of 'images' have the id %d; must be different\n" % one["id"]), err
@@ -589,7 +589,7 @@ VOC = [("2007_000032", [("dog", "Left", 0, 1, 1, 1, 50, 40), ("person & child", 
 
 
 def voc_of(world, name="voc", masks=0):
-    """A folder of VOC's; the first `masks` images have masks."""
+    """Return a folder of VOC's; the first `masks` images have masks."""
     root = world.fresh(name)
     for i, (stem, objects) in enumerate(VOC):
         write_picture(os.path.join(root, "JPEGImages", stem + ".jpg"), "420", i, 50, 40)

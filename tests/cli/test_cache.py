@@ -39,7 +39,7 @@ def put_ours(folder, name, size):
 
 
 def filled(world):
-    """A folder with two entries, one that a dead process left, an index and files of others."""
+    """Return a folder with two entries, one that a dead process left, an index and files of others."""
     folder = world.fresh("cached")
     for name, size in OURS.items():
         put_ours(folder, name, size)
@@ -78,7 +78,7 @@ def clear_removes_entries_and_indexes_and_nothing_else(world):
     folder = filled(world)
     text, _ = run("cache", folder, "--clear")
     expect(text, f"{folder}: removed 2 entries and 1 index, 3.90 kB\n")
-    expect(sorted(os.listdir(folder + "/entries")), ["lock", "notes"])  # what the dead process left is removed, too
+    expect(sorted(os.listdir(folder + "/entries")), ["lock", "notes"])  # the dead process's files are removed, too
     expect(os.listdir(folder + "/index"), [f"tar-{HEX}.index.lock"])
     told = run_json("cache", folder, "--clear")
     expect(told, {"path": folder, "cleared": True, "n_entries": 0, "bytes": 0, "n_indexes": 0, "index_bytes": 0, "n_checksums": 0,

@@ -92,7 +92,7 @@ def merge_says_where_parts_have_a_column_of_two_dtypes(world):
     expect(err, says % (parts[0], "f32", parts[1], "f64") + says % (parts[1], "f64", parts[0], "f32"))
     assert "w" not in [c["name"] for c in run_json("info", out)["columns"]]
     numpy.save(world.path("w.npy"), numpy.zeros(run_json("info", parts[1])["n_samples"], "f4"))
-    run("column", parts[1], "w", world.path("w.npy"), "--overwrite")  # what the message asks for
+    run("column", parts[1], "w", world.path("w.npy"), "--overwrite")  # as the message asks
     expect(run("merge", *parts, out, "--overwrite")[1], "")
     assert "w" in [c["name"] for c in run_json("info", out)["columns"]]
 

@@ -195,7 +195,7 @@ def cropped(image, crop, size, told):
 
 
 def shown(data, sample_id, path, *options):
-    """The pixels and the JSON of `show` of one sample."""
+    """Return the pixels and the JSON of `show` of one sample."""
     told = run_json("show", data, "--ids", sample_id, "--plain", "-o", path, *options)
     with Image.open(path) as image:
         expect(image.mode, "RGB")

@@ -29,7 +29,7 @@ def test(function):
 
 
 def findings(path, status=0, **kwargs):
-    """{what: [finding]} of a data set."""
+    """Return {what: [finding]} of a data set."""
     found = {}
     for finding in run_json("doctor", path, status=status, **kwargs)["data_set"]:
         found.setdefault(finding["what"], []).append(finding)
@@ -91,7 +91,7 @@ def workers_leave_the_readers_a_core_and_doctor_counts_them_as_a_loader_does(wor
 
 
 def verdict(path, *options, **kwargs):
-    """(The verdict's text, the last line where that is the next step else None), as people and programs get it."""
+    """Return (the verdict's text, the last line where that is the next step else None), as people and programs get it."""
     text, _ = run("doctor", path, *options, **kwargs)
     found = re.search(r"\n\n  verdict        (.*(?:\n +.*)*)\n(?:(next: .*)\n)?\Z", text)
     assert found, text

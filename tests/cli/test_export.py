@@ -67,7 +67,7 @@ def a_folder_comes_back_byte_for_byte(world):
     expect(mark["identity"], run_json("info", world.data)["identity"])
     again = world.fresh("x-again")
     _, err = run("pack", out, again)
-    expect(err, "")  # what marks an export is no file that is left out
+    expect(err, "")  # the mark of an export does not count as a file that is left out
     expect(run_json("info", again)["identity"], mark["identity"])
 
 
@@ -120,7 +120,7 @@ def arrays_are_exported_and_opened_again(world):
                                                         stdout=subprocess.PIPE).stdout, "little") for i in range(27)])
     expect(run_json("info", out)["n_samples"], 27)
     tars = world.fresh("x-tars")
-    run("export", out, "--to", "webdataset", tars)  # of another format than the library's own
+    run("export", out, "--to", "webdataset", tars)  # the source has another format than the library's own
     expect(tarfile.open(os.path.join(tars, "000000.tar")).getnames()[:2], ["000000000.cls", "000000001.cls"])
 
 

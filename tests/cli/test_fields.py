@@ -33,7 +33,7 @@ def archive(world):
 
 
 def types(path, *options):
-    """{name: (kind, dtype, shape)}, as info finds them."""
+    """Return {name: (kind, dtype, shape)}, as info finds them."""
     return {field["name"]: (field["kind"], field.get("dtype"), field.get("shape"))
             for field in run_json("info", path, *options)["fields"]}
 
@@ -127,7 +127,7 @@ def the_images_of_a_table_lie_below_the_root_path(world):
         assert refused(*command, table, *out).endswith("give the folder that they are below (--root-path)"), command
         run(*command, table, *out, "--root-path", root)
     told, _ = run("bench", table, "--root-path", root, "--seconds", "0.2", "--batch-size", "2")
-    assert "ceiling" in told, told  # which has a data set of its own
+    assert "ceiling" in told, told  # the ceiling has a data set of its own
     # A path that has the word stays what it is, and what it names can be copied from the message.
     named = world.path("root_path: (root_path)")
     os.makedirs(named, exist_ok=True)

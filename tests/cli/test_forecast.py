@@ -19,7 +19,7 @@ def test(function):
 
 
 def throttled(rate):
-    """The environment in which storage gives so many bytes a second to `--reader threads`."""
+    """Return the environment in which storage gives so many bytes a second to `--reader threads`."""
     library = os.environ.get("PENSTOCK_SLOW_STORAGE")
     if not library:
         raise Skip("missing: PENSTOCK_SLOW_STORAGE")
@@ -27,7 +27,7 @@ def throttled(rate):
 
 
 def bench(world, *options, **kwargs):
-    """The report, and its predictions by what changes."""
+    """Return the report, and its predictions by what changes."""
     told = run_json("bench", world.data, "--size", 16, "--no-ceilings", *options, **kwargs)
     cases = {(case["what"], case["change"]): case for case in told["forecast"]["cases"]}
     assert all(case["is_prediction"] is True for case in cases.values()), cases

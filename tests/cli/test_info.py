@@ -23,8 +23,8 @@ def test(function):
 
 
 def forms(world):
-    """A folder of class folders whose files stay as they came for every reason that files can be
-    made for here, and planes; {path: reason, or None for planes}."""
+    """Return a folder of class folders whose files stay as they came for every reason that files can be made for here,
+    and planes; {path: reason, or None for planes}."""
     src = world.path("kept-src")
     if os.path.isdir(src):
         return src, world.kept_wanted
@@ -42,7 +42,7 @@ def forms(world):
 
 
 def counted(reasons):
-    """{path: reason} as {reason: files}."""
+    """Return {path: reason} as {reason: files}."""
     found = [reason for reason in reasons.values() if reason]
     return {reason: found.count(reason) for reason in found}
 

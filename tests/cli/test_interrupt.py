@@ -15,7 +15,7 @@ import time
 from PIL import Image
 
 PENSTOCK = os.path.abspath(sys.argv[1])
-TRIES = 30  # of which one must be in time, as other programs run here too
+TRIES = 30  # one of them must be in time, as other programs run here too
 
 
 def stopped(arguments, seconds):

@@ -35,7 +35,7 @@ def archive(folder, n_samples=8, size=64):
 
 
 def indexed(world, name):
-    """An archive, and the path of its index, which is there."""
+    """Return an archive, and the path of its index, which is there."""
     data = archive(world.fresh(name))
     run("info", data)
     own = os.path.join(os.path.dirname(data), ".penstock")
@@ -57,7 +57,7 @@ def cached(world, name):
 
 
 def line_of(process):
-    """The first line on stderr. The process is killed if there is none."""
+    """Return the first line on stderr. The process is killed if there is none."""
     if not select.select([process.stderr], [], [], 20)[0]:
         process.kill()
         process.communicate()
@@ -66,7 +66,7 @@ def line_of(process):
 
 
 def end(process):
-    """The exit status, and what is on stderr. The process is killed if it hangs."""
+    """Return the exit status, and what is on stderr. The process is killed if it hangs."""
     try:
         _, err = process.communicate(timeout=20)
     except subprocess.TimeoutExpired:
@@ -94,8 +94,8 @@ def who_waits_says_so_at_once_and_goes_on_when_the_lock_is_free(world):
 
 @test
 def a_stopped_builder_is_named_by_its_number(world):
-    """Whatever it is busy with: here with more names than it can read before it is stopped. Its name is in the file of
-    the lock soon after the lock is taken."""
+    """A stopped builder is named, whatever it is busy with: here with more names than it can read before it is stopped.
+    Its name is in the file of the lock soon after the lock is taken."""
     data = archive(world.fresh("stopped"), n_samples=60000, size=0)
     folder = os.path.dirname(data)
     builder = begin("info", data)

@@ -20,7 +20,7 @@ def test(function):
 
 
 def other_of(world):
-    """A second data set: the first 3 images of each class of the first one."""
+    """Return a second data set: the first 3 images of each class of the first one."""
     path, images = world.path("other,=1"), world.path("few")
     if not os.path.isdir(path):
         shutil.copytree(world.src, images)
@@ -37,7 +37,7 @@ def bench_delivers_the_shares(world):
     told = run_json("bench", "--mixture", "%s=0.7,%s=0.3" % (world.data, other), "--epochs", 3, "--last", "short", *WITH)
     expect(told["path"], "the mixture of 2 data sets")
     expect(told["samples"], 3 * N)
-    # Of 117 samples 81.9 and 35.1: rounded down or up.
+    # The shares of 117 samples are 81.9 and 35.1: rounded down or up.
     found = [(one["path"], one["weight"], one["samples"]) for one in told["data_sets"]]
     assert found in ([(world.data, 0.7, 81), (other, 0.3, 36)], [(world.data, 0.7, 82), (other, 0.3, 35)]), found
     given = ["--mixture", world.data + "=7", "--mixture", other + "=3"]

@@ -6,7 +6,7 @@
 
 #include "support/test.h"
 
-static uint64_t memory; /* that this process may use, as the library says */
+static uint64_t memory; /* bytes that this process may use, as the library says */
 static int fails;
 
 int __wrap_pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk_error *err);

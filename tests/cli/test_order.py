@@ -86,7 +86,7 @@ def show_takes_every_option_of_an_order_and_shows_the_same(world):
 
 
 def arrays(world, n=20000):
-    """A data set of n samples of 8 bytes."""
+    """Return a data set of n samples of 8 bytes."""
     out = world.path("ordered-arrays-%d" % n)
     if not os.path.isdir(out):
         os.makedirs(out)
@@ -108,7 +108,7 @@ def explain_is_what_the_lists_of_all_ranks_show(world):
         expect(told["n_blocks"], n_blocks)
         readings = sum(len({i // block for batch in rank for i in batch}) for rank in ranks) / n_blocks
         assert 0.96 * readings < told["readings"] < 1.04 * readings, (told, readings)
-        at = {}  # where a sample stands in the whole order
+        at = {}  # positions of samples in the whole order
         for r, rank in enumerate(ranks):
             for k, i in enumerate(i for batch in rank for i in batch):
                 at[i] = k * n_ranks + r

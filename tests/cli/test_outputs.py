@@ -45,7 +45,7 @@ def write(path, data):
 
 
 def failing(calls, stop=None):
-    """The environment in which these calls fail: {"read:END": errno}, and one brings SIGINT."""
+    """Return the environment in which these calls fail: {"read:END": errno}, and one brings SIGINT."""
     library = os.environ.get("PENSTOCK_FAIL_CALLS")
     if not library:
         raise Skip("missing: PENSTOCK_FAIL_CALLS")
@@ -77,7 +77,7 @@ def left_in(folder):
 
 
 def pictures(world, name, n=12):
-    """A folder of pictures of one class."""
+    """Return a folder of pictures of one class."""
     src = world.fresh(name)
     for i in range(n):
         write_picture(os.path.join(src, "x", "%02d.jpg" % i), "420", i, 60 + i, 48)
@@ -267,7 +267,8 @@ def a_folder_that_takes_no_file_keeps_its_picture(world):
 
 
 def call_under_way(pid):
-    """The system call that a program waits in, with its arguments; "running", or "" where that is not to be read."""
+    """Return the system call that a program waits in, with its arguments; "running", or "" where that is not to be
+    read."""
     try:
         with open("/proc/%d/syscall" % pid) as file:
             return file.read()
@@ -408,7 +409,7 @@ HEADS = {"avif": (b"\0\0\0\x1cftypavif\0\0\0\0mif1avif", "AVIF"),
 
 
 def write_foreign(path, kind):
-    """A file in a format that pack does not take; returns the format's name."""
+    """Write a file in a format that pack does not take; return the format's name."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if kind in HEADS:
         write(path, HEADS[kind][0])
@@ -636,7 +637,7 @@ def verify_on_a_machine_without_descriptors_reports_that_and_no_damage(world):
 # ---- text of others -----------------------------------------------------------------------------
 
 def hostile_set(world):
-    """A data set in which class names, keys and the note have control characters."""
+    """Return a data set in which class names, keys and the note have control characters."""
     src, out = world.fresh("hostile"), world.fresh("hostile-data")
     name = "a" + ESCAPE
     for i in range(3):

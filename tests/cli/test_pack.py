@@ -59,8 +59,8 @@ def odd_jpeg(data):
 
 
 def source(world):
-    """A folder with two classes: what make_images makes, and one file of every kind here; and the
-    path of the one that cannot be rebuilt."""
+    """Return a folder with two classes: what make_images makes, and one file of every kind here; and the path of the
+    one that cannot be rebuilt."""
     src = world.path("forms")
     odd = "odd/odd.jpg"
     if os.path.isdir(src):
@@ -120,7 +120,7 @@ def sizes(data):
 # ---- planes -------------------------------------------------------------------------------------
 
 def check_files(src, data, may_differ=()):
-    """Every file comes back byte for byte, but for these, of which the pixels do. -> how many."""
+    """Check that every file comes back byte for byte, except these, whose pixels do. Return how many came."""
     n = 0
     for i, key in enumerate(keys(data)):
         came, wanted = get(data, i), read(os.path.join(src, key))
@@ -544,7 +544,7 @@ def damage(path, at):
 
 
 def places(data):
-    """(record, first byte, bytes) of the stored planes of each record of a one-shard data set."""
+    """Yield (record, first byte, bytes) of the stored planes of each record of a one-shard data set."""
     reader = second_reader.Data(data)
     shard = second_reader.Shard(reader, reader.m["shards"][0])
     for k in range(shard.n):

@@ -33,13 +33,13 @@ def page(name):
 
 
 def options_of(command):
-    """{option: its value as --help calls it, or None} of a command's --help."""
+    """Return {option: its value as --help calls it, or None} of a command's --help."""
     rows = re.findall(r"^  (?:-\w, )?--([\w-]+)(?: (\S+))?(?:  .*)?$", run(command, "--help")[0], re.M)
     return {name: value or None for name, value in rows}
 
 
 def words_of(value):
-    """Of a value such as host|cuda|cuda:N the words that can be typed as they are."""
+    """Return the words that can be typed as they are, from a value such as host|cuda|cuda:N."""
     words = value.split("|") if value and "|" in value else []
     return [word for word in words if not re.search("[A-Z]", word)]
 
@@ -99,7 +99,7 @@ def defaults_that_help_prints_are_values(world):
     for command in COMMANDS:
         text = " ".join(run(command, "--help")[0].split())
         for name, value in options_of(command).items():
-            if not words_of(value) or (command, name) == ("export", "to"):  # which must be given
+            if not words_of(value) or (command, name) == ("export", "to"):  # --to of export must be given
                 continue
             initial = re.search(r"--%s [^-]\S* .*?\(default: (\w+)\)" % name, text)
             assert initial and initial[1] in words_of(value), (command, name)

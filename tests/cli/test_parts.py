@@ -203,7 +203,7 @@ def a_part_that_is_done_is_left_and_one_of_other_inputs_is_refused(world):
     os.utime(first, (1, 1))
     _, said = pack(src, out, envs[0], status=2)
     assert "its files have changed since then; --overwrite replaces it" in said, said
-    _, said = pack(src, out, envs[1])  # which has none of it
+    _, said = pack(src, out, envs[1])  # its part does not have that file
     assert "done already" in said, said
     expect(pack(src, out, envs[0], "--overwrite")[1].count("done already"), 0)
     check_whole(world, src, out, 2)

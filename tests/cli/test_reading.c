@@ -41,7 +41,7 @@ TEST(nothing_is_said_where_random_reads_are_no_problem)
     CHECK(judge(1, "ext4", MEMORY, 100000, 1));
     CHECK(!judge(1, "ext4", 4 * (uint64_t)MEMORY, 1000, 1)); /* records of 4 MB */
     CHECK(judge(1, "ext4", 4 * (uint64_t)MEMORY, 1001, 1));
-    CHECK(!judge(0, "nfs", 4 * (uint64_t)MEMORY, 4000, 1)); /* of 1 MB */
+    CHECK(!judge(0, "nfs", 4 * (uint64_t)MEMORY, 4000, 1)); /* records of 1 MB */
     CHECK(judge(0, "nfs", 4 * (uint64_t)MEMORY, 4001, 1));
     CHECK(!judge(1, "ext4", 0, 0, 1));
 }

@@ -14,7 +14,7 @@ from test_command import Skip, expect, main, run, run_raw
 from test_report_page import HOSTILE, line
 
 TESTS = []
-WIDTHS = (1280, 360)  # of a screen and of a phone, in pixels
+WIDTHS = (1280, 360)  # widths of a screen and of a phone, in pixels
 # The colours that a canvas has, except those of its background: blank has none.
 COLOURS = """[...document.querySelectorAll("canvas")].map(canvas => {
     const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, found = new Set();

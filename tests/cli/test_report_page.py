@@ -71,12 +71,12 @@ class Page(html.parser.HTMLParser):
         self.texts[self._section] = self.texts.get(self._section, "") + data
 
     def rows(self, section):
-        """The rows below the head, by their first cell."""
+        """Return the rows below the head, by their first cell."""
         return {row[0]: row[1:] for row in self.tables[section]}
 
 
 def line(i=0, **more):
-    """A reading as JSONLines writes it."""
+    """Return a reading as JSONLines writes it."""
     reading = {"time": 1.7e9 + 5 * (i + 1), "seconds": 5.0, "name": "train", "node": "n1", "rank": 0, "world": 1, "n_samples": 5000,
                "n_batches": 50, "n_replacements": 0, "samples_per_s": 1000.0, "read_bytes_per_s": 2e6, "verdict": "decode",
                "waiting": 0.25, "cpu_cores": 1.5, "rss": 3 << 20, "gpu": None}
@@ -84,7 +84,7 @@ def line(i=0, **more):
 
 
 def drawn(world, text, *, said="", status=0):
-    """The page of these readings."""
+    """Return the page of these readings."""
     path = world.fresh("drawn.html")
     _, err = run_raw("page", "-", "-o", path, input=text if isinstance(text, bytes) else text.encode(), status=status)
     expect(err, said)

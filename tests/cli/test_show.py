@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `show` draws beside the pixels of samples: ids, names of classes, masks, boxes, polygons and keypoints, each at its
-place and in its colour; and that --plain draws nothing.
+"""`show` draws ids, names of classes, masks, boxes, polygons and keypoints beside the pixels of samples, each at its place
+and in its colour; --plain draws nothing of it.
 usage: test_show.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
 import json
@@ -21,7 +21,7 @@ def test(function):
 
 
 SIDE, LINE, GAP = 120, 15, 4
-RED, BLUE, GREEN, ORANGE = (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0)  # of classes 0, 1, 2, 3
+RED, BLUE, GREEN, ORANGE = (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0)  # colours of classes 0, 1, 2, 3
 OUTLINE, SHOWN, HIDDEN = (255, 235, 59), (0, 230, 64), (41, 121, 255)
 
 
@@ -33,18 +33,18 @@ def picture(path, *arguments):
 
 
 def ink(image):
-    """The pixels of a text, as a set of places."""
+    """Return the pixels of a text, as a set of places."""
     return {(x, y) for x in range(image.width) for y in range(image.height) if image.getpixel((x, y)) == (0, 0, 0)}
 
 
 def below(image, i, columns):
-    """The line below picture i."""
+    """Return the line below picture i."""
     left, top = i % columns * (SIDE + GAP), i // columns * (SIDE + LINE + GAP) + SIDE
     return image.crop((left, top, left + SIDE, top + LINE))
 
 
 def coco(world, name, annotations, categories=("cat", "dog", "elk", "fox")):
-    """A data set of two gray pictures of 60 x 60 pixels, shown at twice their size."""
+    """Return a data set of two gray pictures of 60 x 60 pixels, shown at twice their size."""
     folder, out = world.fresh(name), world.fresh(name + "-packed")
     os.mkdir(folder)
     for i in range(2):
@@ -104,7 +104,7 @@ def the_label_is_found_beside_other_numbers(world):
         lines[columns] = [ink(below(shown, i, 2)) for i in range(3)]
     expect([max(x for x, _ in line) // 6 for line in lines["label"]], [3, 4, 5])  # "0 5", "1 77", "2 123"
     expect(lines["label,fold"], lines["label"])
-    expect([max(x for x, _ in line) // 6 for line in lines["fold,height"]], [1, 1, 1])  # which is one is not known
+    expect([max(x for x, _ in line) // 6 for line in lines["fold,height"]], [1, 1, 1])  # nothing says which of them is the label
 
 
 @test

@@ -108,7 +108,7 @@ def weights_and_classes_draw_samples(world):
     ids = drawn(world, "--balanced", "cls", "--subset", "range:0..20")
     assert max(ids) < 20, ids
     classes = {}
-    for k in range(8):  # those that the data set lacks print nothing
+    for k in range(8):  # classes that the data set lacks print nothing
         out, _ = run("order", world.data, "--subset", "where:cls=%d" % k, "--batch-size", 1, status=(0, 2))
         classes.update((int(i), k) for i in out.split())
     expect(len(classes), N)

@@ -46,7 +46,7 @@ def running(world, env, *options):
 
 
 def place(world, name):
-    """An environment with a runtime folder of its own, and the folder of the status files."""
+    """Return an environment with a runtime folder of its own, and the folder of the status files."""
     where = world.fresh(name)
     os.mkdir(where, 0o700)
     return {**os.environ, "XDG_RUNTIME_DIR": where}, os.path.join(where, "penstock")
@@ -61,8 +61,8 @@ def no_loader_is_said(world):
 
 
 def first_with_a_limit(env):
-    """What is said of the one loader, once it had the second between two looks: a busy machine may take that second, and
-    then the limit is that of the time since open, or the rate is too low."""
+    """Return the answer for the one loader, once it had the second between two looks: a busy machine may take that
+    second, and then the limit is that of the time since open, or the rate is too low."""
     end = time.monotonic() + 60
     while True:
         time.sleep(1)
@@ -158,7 +158,7 @@ def a_stopped_loader_is_said_to_be_silent(world):
 
 
 def screen(main_end):
-    """All that was written to a terminal whose other end is closed: one read gives at most a page of it."""
+    """Return all that was written to a terminal whose other end is closed: one read gives at most a page of it."""
     out = b""
     with contextlib.suppress(OSError):  # EIO: there is no more
         while part := os.read(main_end, 1 << 16):

@@ -34,7 +34,7 @@ static void write_array(const char *directory)
 }
 
 static struct pstk_verify_report report;
-static pstk_progress_fn on_progress; /* of the next verify; NULL: none */
+static pstk_progress_fn on_progress; /* callback of the next verify; NULL: none */
 static int decode;
 
 static int64_t verify(const char *path, uint32_t keep, const char *cache, struct pstk_error *err)
@@ -191,7 +191,7 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
 /* ---- who waits ------------------------------------------------------------------------------- */
 
 static char watched[600];                /* the folder of a lock */
-static uint64_t shown_done, shown_total; /* what those who wait are shown at most */
+static uint64_t shown_done, shown_total; /* most that waiting threads are shown */
 
 static int look_at_lock(void *user, uint64_t n_done, uint64_t n_total)
 {

@@ -25,7 +25,8 @@ static int64_t verify(const char *path)
     return pstk_verify(path, 0, 2, NULL, NULL, NULL, NULL);
 }
 
-/* 1: values first .. first + n - 1 of the columns id and txt.size are those of the records. */
+/* Return whether values first .. first + n - 1 of the columns id and txt.size are those of the
+ * records. */
 static int check_range(struct pstk_dataset *d, uint64_t first, uint64_t n)
 {
     int64_t *ids = malloc(n * 8 + 1);
@@ -243,7 +244,7 @@ TEST(verify_finds_values_that_the_records_do_not_have)
                                            .n = N,
                                            .overwrite = 1};
     CHECK_EQ(pstk_column_add(path, &column, NULL, NULL, &f.err), 0);
-    CHECK_EQ(verify(path), 0); /* who added it need not have the records' values */
+    CHECK_EQ(verify(path), 0); /* an added column need not have the records' values */
     snprintf(found.file, sizeof found.file, "shard-000000.id.1.pcol");
     CHECK(fixture_exists(path, found.file));
     CHECK_EQ(pstk_verify(path, 0, 1, on_bad, NULL, &found, &f.err), 0);
@@ -414,7 +415,7 @@ static int undo(const char *path, enum change how)
     return r == 0 && how == ADD ? pstk_column_remove(path, "w", NULL) : r;
 }
 
-/* The value that all samples have in column w; 0: there is no column; -1: anything else. */
+/* Return the value that all samples have in column w; 0: there is no column; -1: anything else. */
 static double value_of_all(const char *path)
 {
     struct pstk_dataset *d;
@@ -537,7 +538,7 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK_EQ(add(paths[1], "empty", weights, 0, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "is an empty part"));
     const char *out = fixture_path(&f, "out");
-    fault_arm(FAULT_LINK, 1, ENOSPC); /* of the first column file */
+    fault_arm(FAULT_LINK, 1, ENOSPC); /* the first column file fails */
     CHECK(merge_parts(parts, 3, out, 0, &f.err) < 0);
     CHECK_EQ(fault_disarm(), 1);
     CHECK(strstr(f.err.message, "No space left") && !strstr(f.err.message, "restore it"));

@@ -112,7 +112,7 @@ struct maker {
     struct pstk__encoder *encoder;
     uint8_t dictionary[4096];
     uint64_t dictionary_size;
-    uint64_t data_end; /* of the last shard, like the members below */
+    uint64_t data_end; /* end of data of the last shard, like the members below */
     uint8_t *bytes;    /* while it is made */
     uint64_t gaps[2 * 600][2];
     uint32_t n_gaps;
@@ -314,7 +314,7 @@ static void flip(const struct maker *k, const char *name, uint64_t offset)
         abort();
 }
 
-/* 1 when sample `id` reads as it was made; err has the failure. */
+/* Return whether sample `id` reads as it was made; err has the failure. */
 static int is_right(struct pstk_dataset *d, uint64_t id, struct pstk_error *err)
 {
     void *raw = NULL, *cls = NULL, *txt = NULL;

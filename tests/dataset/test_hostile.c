@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define MAX_KIB (96l << 10) /* that reading may take: workers, slots, decoders */
+#define MAX_KIB (96l << 10) /* most that reading may take: workers, slots, decoders */
 #define BLOCK (128u << 10)  /* bytes of the largest block of zstd */
 
 /* ---- a data set of one record ---------------------------------------------------------------- */
@@ -31,7 +31,7 @@ struct trap {
     struct pstk_field field;
     struct pstk__field_view view; /* data, sizes, encoding, width, height, codec; CRCs follow, and
                                      channels and bit depth, 3 and 8, where an image has none */
-    struct pstk_field_stats lies; /* where not 0: maxima of the manifest */
+    struct pstk_field_stats lies; /* maxima of the manifest, where not 0 */
     const void *data;             /* borrowed; the stored bytes */
 };
 
@@ -174,7 +174,7 @@ static const char *const readings[] = {"loader", "get", "verify", "verify --deco
 
 struct outcome {
     int result;
-    long kib; /* that it took at most */
+    long kib; /* most memory that it took */
     char message[512];
 };
 
@@ -375,7 +375,7 @@ static struct trap lying_file(uint32_t encoding, uint32_t side, uint32_t recorde
     put_be(png + 20, side, 4);
     put_be(png + 29, crc32_of(png + 12, 17), 4);
     memcpy(jpeg, tiny_jpeg, sizeof jpeg);
-    put_be(jpeg + 94, side, 2); /* of its SOF segment, which begins at byte 89 */
+    put_be(jpeg + 94, side, 2); /* height in its SOF segment, which begins at byte 89 */
     put_be(jpeg + 96, side, 2);
     t.view.encoding = (uint8_t)encoding;
     t.view.width = t.view.height = recorded;

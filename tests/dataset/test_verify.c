@@ -100,7 +100,7 @@ static char **list(const char *path, int *n)
     return pointers;
 }
 
-/* 1: byte i is deep within a run of zeros. */
+/* Return whether byte i is deep within a run of zeros. */
 static int is_among_zeros(const uint8_t *bytes, size_t size, size_t i)
 {
     static const uint8_t zeros[33];
@@ -216,7 +216,7 @@ TEST(a_damaged_record_is_named_and_the_others_are_checked)
     flip(path, "shard-000001.pstk", 4096 + 9, 1);      /* head of record 0 */
     flip(path, "shard-000001.pstk", 4096 + 400, 0x80); /* somewhere in it or behind */
     flip(path, "shard-000002.pstk", 9000, 4);
-    CHECK_EQ(verify(t, path, 0, 1), 2); /* what lies behind a damaged head belongs to it */
+    CHECK_EQ(verify(t, path, 0, 1), 2); /* the bytes after a damaged head belong to it */
     CHECK_STR(t->bads[0].shard, "shard-000001.pstk");
     CHECK_EQ(t->bads[0].record, 0);
     CHECK_EQ(t->bads[0].offset, 4096);
@@ -407,7 +407,7 @@ TEST(a_manifest_that_lies_is_found)
 }
 
 #define MS 1000000ull      /* ns */
-#define MIB_NS (20 * MS)   /* that a MiB of a read takes */
+#define MIB_NS (20 * MS)   /* time of a read of a MiB */
 #define MAX_NS (100 * MS)  /* without asking */
 #define STOP_NS (300 * MS) /* after which it shall stop */
 
@@ -553,7 +553,7 @@ TEST(verifying_a_path_that_is_no_data_set_is_an_error)
     CHECK(pstk_verify(NULL, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EINVAL);
     CHECK(pstk_verify(fixture_path(&f, "none"), 0, 1, NULL, NULL, NULL, &f.err) == PSTK_ENOENT);
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
-    fixture_put(f.dir, "manifest.json", "{}"); /* of another program */
+    fixture_put(f.dir, "manifest.json", "{}"); /* another program's file */
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
     fixture_put(f.dir, "manifest.json", "{\"format\":\"penstock\",");
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EBADMSG);

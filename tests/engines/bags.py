@@ -16,7 +16,7 @@ def record(i):
 
 
 def killed_once(flag, i, at=77):
-    """The record. The first process that comes to record `at` is killed before it has it."""
+    """Return the record. The first process that comes to record `at` is killed before it has it."""
     if i == at:
         try:
             os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
@@ -27,8 +27,8 @@ def killed_once(flag, i, at=77):
 
 
 def killed_together(flag, i):
-    """The record. The first process that comes to record 77 is killed, and its siblings with it: of Spark's workers
-    those that write, too."""
+    """Return the record. The first process that comes to record 77 is killed, and its siblings with it: of Spark's
+    workers those that write, too."""
     if i == 77 and not os.path.exists(flag):
         pathlib.Path(flag).touch()
         parent = str(os.getppid())
@@ -48,7 +48,7 @@ def failing(i):
 
 
 def slow(flag, i):
-    """The record; says that a part is being written, and then takes long."""
+    """Return the record; says that a part is being written, and then takes long."""
     if i == 77:
         pathlib.Path(flag).touch()
         time.sleep(60)
@@ -56,19 +56,19 @@ def slow(flag, i):
 
 
 def unshared(folder, i):
-    """The record, on a machine that does not see the directory of the parts."""
+    """Return the record, on a machine that does not see the directory of the parts."""
     for path in pathlib.Path(folder).glob(".data.parts-*/.penstock-parts"):
         path.write_text("of another machine")
     return record(i)
 
 
 def of_row(make, row):
-    """The record of a row of ray.data.range."""
+    """Return the record of a row of ray.data.range."""
     return make(row["id"])
 
 
 def frame(session, make):
-    """The records as a data frame of 6 partitions, in batches of 5 rows."""
+    """Return the records as a data frame of 6 partitions, in batches of 5 rows."""
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
     rows = session.sparkContext.parallelize(range(N), 6).map(make).map(lambda r: (r["x"], r["text"], bytearray(r["data"])))
     return session.createDataFrame(rows, "x long, text string, data binary")

@@ -48,7 +48,7 @@ class EngineCase(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.out, True)
 
     def images(self):
-        """A folder of 9 images."""
+        """Return a folder of 9 images."""
         folder = pathlib.Path(self.out, "images")
         run([os.environ["PENSTOCK_MAKE_IMAGES"], "9", folder])
         return str(folder)

@@ -28,7 +28,7 @@ def trained(loader):
 
 
 def rows(batch):
-    """A digest of each row: its sample, and all its values."""
+    """Return a digest of each row: its sample, and all its values."""
     fields = [memoryview(tensor) for tensor in batch]
     return [hashlib.sha256(b"%d" % sample + b"".join(bytes(field[i:i + 1]) for field in fields)).hexdigest()[:16]
             for i, sample in enumerate(batch.sample_ids)]

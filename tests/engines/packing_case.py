@@ -29,7 +29,7 @@ def children(pid):
 
 class PackingCase(Case):
     def flag(self):
-        """A file outside the folder that is looked at."""
+        """Return a file outside the folder that is looked at."""
         path = self.folder + ".flag"
         self.addCleanup(lambda: pathlib.Path(path).unlink(missing_ok=True))
         return path

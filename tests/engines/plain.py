@@ -10,7 +10,7 @@ import penstock
 
 N, N_VAL, WIDTH = 48, 20, 4
 BATCH, SEED, LR, EPOCHS = 8, 3, 0.1, 2
-STEPS = N // BATCH  # of an epoch
+STEPS = N // BATCH  # steps of an epoch
 
 
 def row(i):
@@ -46,7 +46,7 @@ def zeros(parameters, world):
 
 
 def train(data, world, accumulate=1, lr=LR):
-    """Returns for each rank the ids of its batches and its losses, in the order of steps, and the weights after each
+    """Return for each rank the ids of its batches and its losses, in the order of steps, and the weights after each
     step, which are those of all ranks."""
     loaders = [penstock.Loader(data, batch_size=penstock.GlobalBatch(BATCH), seed=SEED, ranks=penstock.Ranks(rank, world),
                                framework="numpy",
@@ -76,7 +76,7 @@ def train(data, world, accumulate=1, lr=LR):
 
 
 def validate(weights, n=N_VAL):
-    """The mean loss over samples 0 to n of a model with these weights."""
+    """Return the mean loss over samples 0 to n of a model with these weights."""
     model = network()
     with torch.no_grad():
         model.weight[0].copy_(torch.tensor(weights[:-1]))

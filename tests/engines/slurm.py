@@ -47,7 +47,7 @@ def _free_ports(n):
 
 
 def missing():
-    """Why SLURM cannot run here, or ""."""
+    """Return why SLURM cannot run here, or ""."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     lacking = [tool for tool in TOOLS if not shutil.which(tool, path=path)]
     if lacking:

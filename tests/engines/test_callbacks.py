@@ -40,7 +40,7 @@ class CallbackCase(unittest.TestCase):
 
 class Lightning(CallbackCase):
     def fit(self, callback, fails=False, **more):
-        """A fit of two epochs with validation; the numbers that its logger got."""
+        """Run a fit of two epochs with validation; return the numbers that its logger got."""
         lightning = optional("lightning")
         from lightning.pytorch.loggers import Logger
 

@@ -5,7 +5,7 @@ import unittest
 
 from data_fixture import optional
 
-optional("torch")  # of the plain loop
+optional("torch")  # the plain loop needs it
 optional("jax")
 
 import plain  # noqa: E402

@@ -48,7 +48,7 @@ class Epoch(EngineCase):
 
 class Elastic(EngineCase):
     def agent(self, port, is_host):
-        """A machine: an agent of torchrun with one process, in a group of its own."""
+        """Return a machine: an agent of torchrun with one process, in a group of its own."""
         log = open(os.path.join(self.out, f"agent-{int(is_host)}.log"), "w")
         self.addCleanup(log.close)
         configuration = f"is_host={str(is_host).lower()},keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"

@@ -33,7 +33,7 @@ static void touch(const char *end, int first, int n)
     }
 }
 
-/* The name of the format that the directory has; NULL: the error says more. */
+/* Return the name of the format that the directory has; NULL: the error says more. */
 static const char *find(void)
 {
     struct pstk__store store = pstk__store_local;

@@ -69,7 +69,7 @@ struct decoders {
     struct pstk__image_state *state; /* NULL: pixels alone are decoded, whose state is the arena */
     uint32_t channels;
     const struct pstk__image_info *info;
-    struct pstk__box box; /* that the bytes choose */
+    struct pstk__box box; /* chosen by the bytes */
 };
 
 static void decoders_open(struct decoders *d, const struct pstk__image_info *info, uint32_t h)
@@ -137,7 +137,8 @@ static void check_checks(const uint8_t *data, size_t size, int r, int of_guess)
     require(damaged == (r == PSTK_EBADMSG && of_guess == 0));
 }
 
-/* The same where warnings are no damage; `whole`: what they gave, with result r, where they are. */
+/* Decode a file by guessing, where warnings are no damage. `whole`: the rows that strict decoding
+ * gave, with result r, where it gave some. */
 static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size, int r,
                             const struct rows *whole)
 {
@@ -209,7 +210,8 @@ static void decode_pixels(const uint8_t *data, size_t size, uint32_t h)
     decoders_close(&d);
 }
 
-/* What the probe of masks takes gives samples, or an error; it is checked as it is decoded. */
+/* Check that an image that the probe of masks takes gives samples or an error, and that
+ * pstk__mask_check agrees. */
 static void decode_mask(const uint8_t *data, size_t size)
 {
     struct pstk__image_info info;

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > 4096)
         return 0;
-    char *text = malloc(size ? size : 1); /* of exactly its size */
+    char *text = malloc(size ? size : 1); /* allocate exactly its size */
     if (text && size)
         memcpy(text, data, size);
     if (text)

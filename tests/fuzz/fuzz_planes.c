@@ -169,7 +169,7 @@ static void neighbour_make(struct neighbour *n, enum field_kind kind, uint32_t h
                                     .v = {2, 1, 1},
                                     .kind = kind};
     struct pstk__jpeg_image image;
-    field_state = 88172645463325252ull; /* whatever input comes first */
+    field_state = 88172645463325252ull; /* the same state, whatever input comes first */
     field_lanes = 0;
     field_has_sets = has_sets;
     field_image(&image, &spec);

@@ -55,7 +55,7 @@ static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t siz
         limits.max_stored[i] = limits.max_plain[i] = MAX_PLAIN;
         limits.max_width[i] = limits.max_height[i] = 64;
     }
-    if (size >= 16) { /* of any shard and number */
+    if (size >= 16) { /* a record of any shard and number */
         location.tag = pstk__get32(bytes + 4);
         location.number = pstk__get64(bytes + 8);
     }

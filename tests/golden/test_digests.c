@@ -41,7 +41,7 @@ static int digest_epoch(struct pstk_loader *loader, uint32_t *digest, struct pst
     return result;
 }
 
-/* Of two epochs. Returns 0, or a negative result. */
+/* Make the digest of two epochs. Returns 0, or a negative result. */
 static int digest_of(const struct pipeline *p, uint32_t kernels, uint32_t *digest,
                      struct pstk_error *err)
 {
@@ -70,7 +70,7 @@ static int digest_of(const struct pipeline *p, uint32_t kernels, uint32_t *diges
     return result;
 }
 
-/* 1: with each ISA that this machine runs. */
+/* Return whether the digest is as written, with each ISA that this machine runs. */
 static int is_as_written(const struct pipeline *p)
 {
     int is_right = 1;

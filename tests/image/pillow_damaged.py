@@ -53,7 +53,7 @@ class Dump:
         return line.rstrip("\n")
 
     def check(self, path):
-        """(result, damaged, message) of pstk_image_check_damaged."""
+        """Return (result, damaged, message) of pstk_image_check_damaged."""
         result, damaged, message = self.ask(b"check", path).split(" ", 2)
         return result, int(damaged), message
 
@@ -66,7 +66,7 @@ class Dump:
 
 
 def pillow(path, mode):
-    """The pixels, or the exception."""
+    """Return the pixels, or the exception."""
     try:
         with Image.open(path, formats=("JPEG", "MPO")) as image:
             image.load()
@@ -76,7 +76,7 @@ def pillow(path, mode):
 
 
 def photograph(mode, size, seed):
-    """An image with smooth parts, edges and noise."""
+    """Return an image with smooth parts, edges and noise."""
     r = random.Random(seed)
     bands = [bytes((x * (3 + band) + y * 2 + (r.randrange(64) if (x // 16 + y // 16) & 1 else 0)) & 255
                    for y in range(size[1]) for x in range(size[0])) for band in range(len(mode))]

@@ -46,7 +46,7 @@ class Dump:
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def decode(self, path, channels):
-        """(size, orientation, pixels) or the error line."""
+        """Return (size, orientation, pixels) or the error line."""
         self.process.stdin.write(b"%d " % channels + os.fsencode(path) + b"\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline().decode()
@@ -59,7 +59,7 @@ class Dump:
 
 
 def pillow(path, mode):
-    """(size, orientation, pixels), or None where Pillow refuses."""
+    """Return (size, orientation, pixels), or None where Pillow refuses."""
     try:
         with Image.open(path) as image:
             if image.format not in ("JPEG", "MPO", "PNG"):
@@ -74,7 +74,7 @@ def pillow(path, mode):
 
 
 def noise(mode, size, seed):
-    """An image with smooth parts, edges and noise."""
+    """Return an image with smooth parts, edges and noise."""
     r = random.Random(seed)
     width, height = size
     bands = []
@@ -88,7 +88,7 @@ def noise(mode, size, seed):
 
 
 def jpegs():
-    """(name, bytes) of JPEGs as Pillow writes them."""
+    """Yield (name, bytes) of JPEGs as Pillow writes them."""
     for size in ((1, 1), (8, 8), (17, 16), (33, 1), (1, 33), (40, 37), (129, 67)):
         for mode in ("L", "RGB", "CMYK"):
             image = noise(mode, size, size[0])
@@ -130,7 +130,7 @@ def scan_ends(file):
 
 
 def incomplete_jpegs():
-    """(name, bytes) of undamaged progressive JPEGs whose last scans are missing: their blocks are smoothed, as
+    """Yield (name, bytes) of undamaged progressive JPEGs whose last scans are missing: their blocks are smoothed, as
     libjpeg-turbo 3.0.1 and later do that, whatever the library is linked with."""
     if tuple(map(int, (features.version("libjpeg_turbo") or "0").split("."))) < (3, 0, 1):
         return
@@ -148,7 +148,7 @@ def incomplete_jpegs():
 
 
 def pngs():
-    """(name, bytes) of PNGs as Pillow writes them."""
+    """Yield (name, bytes) of PNGs as Pillow writes them."""
     for size in ((1, 1), (7, 5), (40, 37), (300, 2)):
         rgb = noise("RGB", size, 5)
         kinds = {"1": rgb.convert("1"), "L": rgb.convert("L"), "LA": noise("LA", size, 6),
@@ -175,7 +175,7 @@ def chunk(name, data):
 
 
 def samples_as_png(size, colour, depth, interlaced, chunks, pixel):
-    """A PNG file of pixel(x, y), a list of samples, with these chunks before the image data."""
+    """Return a PNG file of pixel(x, y), a list of samples, with these chunks before the image data."""
     data = b""
     passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
     for left, top, across, down in passes if interlaced else ((0, 0, 1, 1),):
@@ -190,7 +190,7 @@ def samples_as_png(size, colour, depth, interlaced, chunks, pixel):
 
 
 def pngs_of_every_kind():
-    """(name, bytes) of PNGs of each colour type, depth and interlacing, with and without a tRNS chunk."""
+    """Yield (name, bytes) of PNGs of each colour type, depth and interlacing, with and without a tRNS chunk."""
     n_samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
     r = random.Random(12)
     for colour, depths in ((0, (1, 2, 4, 8, 16)), (2, (8, 16)), (3, (1, 2, 4, 8)), (4, (8, 16)), (6, (8, 16))):
@@ -232,7 +232,7 @@ def black_follows_a_palette():
 
 
 def odd_transparency():
-    """(before PLTE, after it, after the image data): contents of tRNS chunks, as no encoder writes them."""
+    """Yield (before PLTE, after it, after the image data): contents of tRNS chunks, as no encoder writes them."""
     r = random.Random(13)
     yield from (((), (b"",), ()), ((), (), (b"",)), ((b"",), (), ()), ((b"\1\2\3",), (), ()),
                 ((), (b"\1\2\3", b"\7"), ()), ((), (b"\1\2\3", b""), ()), ((b"\1\2\3",), (b"\5",), ()),
@@ -249,7 +249,7 @@ def odd_transparency():
 
 
 def pngs_of_odd_transparency():
-    """(name, bytes) of PNGs with tRNS chunks that are too long, empty, doubled, or out of place."""
+    """Yield (name, bytes) of PNGs with tRNS chunks that are too long, empty, doubled, or out of place."""
     for colour, depth in ((3, 8), (3, 4), (3, 1), (0, 8), (0, 1), (2, 8), (4, 8), (6, 8)):
         n_samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
         top = (1 << depth) - 1

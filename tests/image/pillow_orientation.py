@@ -45,13 +45,13 @@ FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 6: "b", 7: "B", 8: "h", 9: "i", 11: "
 
 
 def value(order, kind, *numbers):
-    """The bytes of a TIFF value. kind 5, 10: pairs of numbers."""
+    """Return the bytes of a TIFF value. kind 5, 10: pairs of numbers."""
     code = {5: "I", 10: "i"}.get(kind) or FORMATS[kind]
     return struct.pack(order + code * len(numbers), *numbers)
 
 
 def tiff(order, entries, mark=42, n=None, end=b"\0\0\0\0", base=8):
-    """A TIFF structure. entries: (tag, type, count, bytes of the value, or an offset)."""
+    """Return a TIFF structure. entries: (tag, type, count, bytes of the value, or an offset)."""
     head = (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", mark, base)
     entries = list(entries)
     at = base + 2 + 12 * len(entries) + len(end)
@@ -73,7 +73,7 @@ def entry(order, k, kind=3, tag=0x112):
 
 
 def structures():
-    """(name, bytes) of TIFF structures."""
+    """Yield (name, bytes) of TIFF structures."""
     make = (0x10F, 2, 8, b"Penstock")
     for order in "<>":
         for k in range(11):
@@ -132,7 +132,7 @@ def structures():
 
 
 def packets():
-    """(name, bytes) of XMP."""
+    """Yield (name, bytes) of XMP."""
     around = b"<x:xmpmeta><rdf:Description %s/>%s</x:xmpmeta>"
     for k in range(10):
         yield f"attribute {k}", around % (b'tiff:Orientation="%d"' % k, b"")
@@ -180,7 +180,7 @@ def png(before=b"", after=b"", cut=0):
 
 
 def profile(data, lines=b"\nexif\n%8d\n", step=72):
-    """The text of a raw profile, as ImageMagick writes it."""
+    """Return the text of a raw profile, as ImageMagick writes it."""
     digits = data.hex().encode()
     return (lines % len(data) if b"%" in lines else lines) + b"\n".join(
         digits[i:i + step] for i in range(0, len(digits), step)) + b"\n"
@@ -325,7 +325,7 @@ def mutations():
 
 
 def transposed(path):
-    """(image, its exif_transpose; None where that raises), or None where Pillow refuses the file."""
+    """Return (image, its exif_transpose; None where that raises), or None where Pillow refuses the file."""
     try:
         with Image.open(path) as image:
             image.load()
@@ -340,7 +340,7 @@ def transposed(path):
 
 
 def stated(path, plain):
-    """`plain` turned by the orientation that Pillow reads; None where it cannot."""
+    """Return `plain` turned by the orientation that Pillow reads; None where it cannot."""
     try:
         with Image.open(path) as image:
             image.load()

@@ -501,7 +501,7 @@ TEST(memory_taken_stays_within_the_stated_bound_and_is_given_back)
 
     CHECK_EQ(files_make(&f), 0);
     CHECK_EQ(pstk__arena_open(&arena, 64 + pstk__image_scratch(120, 90)), 0);
-    CHECK(pstk__arena_get(&arena, 10) != NULL); /* what lay there before stays */
+    CHECK(pstk__arena_get(&arena, 10) != NULL); /* memory that was in use stays */
     size_t used = arena.used;
     CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
     CHECK_EQ(decode_all(state, &f), N_FILES * (90 + 40));

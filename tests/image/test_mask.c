@@ -21,7 +21,7 @@ static int decode_file(const struct png_spec *spec, const uint8_t *file, size_t 
     return pstk_mask_decode(file, size, &info, samples, dtype, err);
 }
 
-/* 1 when the samples of the file that `spec` describes come out as they were written. */
+/* Return whether the samples of the file that `spec` describes come out as they were written. */
 static int is_exact(const struct png_spec *spec)
 {
     size_t size;
@@ -181,7 +181,7 @@ TEST(a_value_that_is_no_mask_is_refused)
     infos[2].channels = 3;
     infos[3].channels = 257;
     infos[4].bit_depth = 4;
-    infos[5].size = 8; /* of no version */
+    infos[5].size = 8; /* a size that no version has */
     infos[6].width = 65536;
     infos[7].width = infos[7].height = 65535;
     for (uint32_t i = 0; i < 8; i++) {

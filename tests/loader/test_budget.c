@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where memory goes: what each setting on auto becomes, compared over a sweep with the rules stated
- * naively, and the settings that are refused. Plan, source and layout are made by hand.
+ * Division of memory: the value of each setting on auto, compared over a sweep with the rules stated
+ * naively, and the settings that are refused. The tests make plan, source and layout.
  */
 #include "loader/budget.h"
 
@@ -24,8 +24,8 @@ struct asked {
     struct pstk__plan plan;
     struct pstk__layout layout;
     struct pstk__layout least;
-    uint32_t n_nodes, workers; /* of each node */
-    uint64_t memory;           /* of the machine */
+    uint32_t n_nodes, workers; /* nodes, and workers of each */
+    uint64_t memory;           /* memory of the machine */
     struct pstk_error err;
 };
 
@@ -355,7 +355,7 @@ TEST(slots_are_4_or_more_where_batches_are_few_rows_or_rows_are_copied)
     asked.plan.batch_size = 1;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_slots, 2 + 4 * 4);
-    asked.plan.n_batched = 1; /* of processes, each with a batch */
+    asked.plan.n_batched = 1; /* its rows come from processes, each with a batch */
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_slots, 2 + 4 * 4 + 4 / 2);
     copies();
@@ -373,7 +373,7 @@ TEST(a_device_has_3_slots_or_those_asked_for_and_the_host_none)
 {
     struct pstk__budget b;
     plain();
-    asked.s.device.n_slots = 5; /* of no use on the host */
+    asked.s.device.n_slots = 5; /* no effect on the host */
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_device_slots, 0);
     CHECK_EQ(b.slot_memory, 4 * MIB);
@@ -582,7 +582,7 @@ static void lower(uint32_t setting)
         asked.s.memory.index_memory = 1;
 }
 
-/* 1: it is divided with these settings lowered, a set. */
+/* Return whether memory is divided with these settings lowered, a set. */
 static int opens_with(uint32_t lowered)
 {
     static struct asked as_it_was;

@@ -47,7 +47,7 @@ static uint64_t all_of(const struct pstk__budget *b)
     return b->slot_memory + b->n_lanes * (b->buffer_size + b->index_size);
 }
 
-/* The MiB that a message names after these words; -1: it has no such words. */
+/* Return the MiB that a message names after these words; -1: it has no such words. */
 static double named(const char *words)
 {
     const char *at = strstr(err.message, words);

@@ -62,7 +62,7 @@ void free(void *p)
 }
 
 static char path[4200], coded[4200];
-static const struct pstk_mix *mix;       /* of the loaders, or NULL */
+static const struct pstk_mix *mix;       /* mix of the loaders, or NULL */
 static const struct pstk_mosaic *mosaic; /* the same */
 
 /* Batches of two epochs after the first allocate `want` times in all. */

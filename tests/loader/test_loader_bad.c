@@ -257,7 +257,7 @@ TEST(measuring_the_ceilings_reports_no_bad_sample)
     struct pstk_settings s = base();
     struct pstk_ceilings ceilings = {.size = sizeof ceilings};
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
-    s.outputs = &outputs[1]; /* whose bytes are damaged */
+    s.outputs = &outputs[1]; /* its bytes are damaged */
     s.n_outputs = 1;
     s.bad_sample = PSTK_BAD_REPLACE;
     s.on_bad_sample = count_bad;
@@ -361,7 +361,7 @@ static int no_memory_decode(void *user, const struct pstk_sample *sample, void *
 
 TEST(a_users_decode_error_is_the_lowest_rows)
 {
-    uint64_t rest = 2; /* of 5: samples 2, 7, 12, ... are refused */
+    uint64_t rest = 2; /* remainder modulo 5: samples 2, 7, 12, ... are refused */
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the loader's copies to a GPU leave to the trainer: its kernels, its own copies, its threads
- * and its memory. On the fake CUDA runtime.
+ * The loader's copies to a GPU leave the trainer its kernels, its own copies, its threads and its
+ * memory. The tests run on the fake CUDA runtime.
  */
 #include "support/cuda_consumer.h"
 

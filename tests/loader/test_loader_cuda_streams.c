@@ -696,7 +696,8 @@ TEST(a_slot_parked_when_all_is_closed_keeps_its_memory)
     }
 }
 
-/* Of global mode in another thread, then of thread-local mode in this one: no call breaks it. */
+/* One capture is of global mode in another thread, the next of thread-local mode in this one: no
+ * call breaks it. */
 TEST(a_capture_of_another_stream_is_not_broken)
 {
     for (int what = 1; what < 3; what++) {

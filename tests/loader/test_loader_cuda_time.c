@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a timed loader measures of the consumer's streams, on the fake CUDA runtime's clock. The
- * clock is moved by hand, by the trainer's kernels and by the rows that are decoded, so that each
- * time is known to the nanosecond, however slowly the machine runs and whatever it does in between.
+ * Times that a timed loader measures of the consumer's streams, on the fake CUDA runtime's clock.
+ * The trainer's kernels and the rows that are decoded move the clock by hand, so that each time is
+ * known to the nanosecond, however slowly the machine runs and whatever it does in between.
  */
 #include "base/clock.h"
 #include "support/cuda_consumer.h"
@@ -16,7 +16,7 @@ struct clocked {
     struct pstk_loader *loader;
     struct pstk_output output;
     void *streams[2];
-    uint64_t row_ns;        /* that decoding a row takes; 0: rows are decoded ahead */
+    uint64_t row_ns;        /* time to decode a row; 0: rows are decoded ahead */
     _Atomic uint64_t asked; /* batches that the trainer asked for, the first is 1 */
     _Atomic uint64_t
         asked_at;        /* the last of them is asked for once the stream has so many records */
@@ -211,7 +211,7 @@ TEST(each_streams_time_is_its_own)
     clocked_close(&c);
     CHECK(c.ok);
     CHECK_EQ(c.starved, 0);
-    CHECK_EQ(c.used, (8 + 7) * 2 * 20 * MS); /* of the second stream, between its 8 batches */
+    CHECK_EQ(c.used, (8 + 7) * 2 * 20 * MS); /* the second stream's, between its 8 batches */
 }
 
 /* 64 leases are kept until the device has passed them; what goes past that is not measured. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is counted and reported when a batch is delivered, by the thread that takes it and whatever
+ * Counts and reports that come when a batch is delivered, by the thread that takes it and whatever
  * the threads that made it: bad samples that others replaced, and images with a palette.
  */
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 
 #define N_SAMPLES 200
 #define MAX_SEEN 64
-#define STEP 5 /* of the bad samples, where a test does not say otherwise: 2, 7, 12, ... */
+#define STEP 5 /* distance of bad samples, unless a test has another: 2, 7, 12, ... */
 
 static char path[4200];
 static uint32_t reader_kind; /* PSTK_READER_AUTO, or threads under TSan */
@@ -130,7 +130,7 @@ TEST(rows_that_were_read_ahead_and_not_delivered_are_neither_counted_nor_reporte
     CHECK_EQ(pstk_seek(loader, 0, 0, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
-    wait_for_rows(loader, n_before + 70); /* that one, and one in each slot */
+    wait_for_rows(loader, n_before + 70); /* this batch, and one in each slot */
     pstk_close(&loader);
     CHECK_EQ(seen.n, 8);
     CHECK_EQ(seen.bad[6], 2);
@@ -167,7 +167,7 @@ TEST(reports_come_in_next_on_its_thread_in_the_order_of_positions)
     CHECK_EQ(seen.elsewhere, 0);
 }
 
-/* Of 40 rows 13 are bad: 2, 5, 8, ... */
+/* 13 of 40 rows are bad: 2, 5, 8, ... */
 TEST(the_lowest_rows_are_described_and_the_others_counted_whatever_the_threads)
 {
     for (uint32_t threads = 1; threads <= 6; threads++) {
@@ -217,7 +217,7 @@ TEST(small_batches_have_a_report_for_every_row_and_a_loader_that_stops_at_errors
     struct pstk_loader *loader;
     struct pstk_batch *b;
     s.batch_size = PSTK_MAX_REPORTS;
-    s.order.position = 48; /* of 200 samples a try meets the good one seldom: some row fails */
+    s.order.position = 48; /* a try among 200 samples meets the good one seldom: some row fails */
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), PSTK_EBADMSG);
     CHECK_EQ(seen.n, 0);

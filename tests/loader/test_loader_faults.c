@@ -132,8 +132,8 @@ WRAP_FSTAT(fstat)
 WRAP_FSTAT(fstat64)
 
 static char path[4200];
-static uint32_t bad_sample;     /* of the runs: enum pstk_bad_sample */
-static uint64_t n_replacements; /* of all runs */
+static uint32_t bad_sample;     /* bad_sample of the runs: enum pstk_bad_sample */
+static uint64_t n_replacements; /* replacements of all runs */
 
 /* Open, stream one epoch, close. The first error, or 0; *n: samples whose label was right. */
 static int run_once(uint32_t reader, uint32_t *n)

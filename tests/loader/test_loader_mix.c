@@ -155,7 +155,7 @@ static void mix_copy(struct copy *copy, const struct setup *setup)
 
 static struct copy plain[MAX_BATCHES], mixed[MAX_BATCHES];
 
-/* 1: the loader's batches are the mixed plain ones. */
+/* Return whether the loader's batches are the mixed plain ones. */
 static int is_mixed_right(struct setup *setup)
 {
     struct pstk_settings *s = &setup->settings;

@@ -126,7 +126,8 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
 
 static struct copy all[MAX_BATCHES], alone[MAX_BATCHES];
 
-/* 1: the loader's batches are those of loaders with one size; all sizes occur in `seen`. */
+/* Return whether the loader's batches are those of loaders with one size; all sizes occur in
+ * `seen`. */
 static int is_right(const struct setup *setup, uint32_t *seen)
 {
     const int n = copy_epoch(&setup->settings, all);

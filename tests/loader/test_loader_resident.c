@@ -23,7 +23,7 @@
 
 static char path[4200];
 static int few_files; /* 1: so few may be open that the reader reads what a worker could */
-static uint64_t n_samples = N_SAMPLES; /* of the data set at `path` */
+static uint64_t n_samples = N_SAMPLES; /* samples of the data set at `path` */
 static uint32_t n_readers = 2;         /* 1 under TSan: threads only */
 static const uint32_t readers[] = {PSTK_READER_THREADS, PSTK_READER_AUTO};
 
@@ -33,7 +33,7 @@ enum cache {
     AS_IT_IS, /* the kernel's */
     RESIDENT,
     COLD,
-    MIXED,   /* of each read a part, which may be all or nothing */
+    MIXED,   /* a part of each read, which may be all or nothing */
     REFUSED, /* the file system does not know RWF_NOWAIT */
     TMPFS,   /* nor does this one, which has no other storage */
     GONE,    /* after the probe */
@@ -42,9 +42,9 @@ enum cache {
 };
 
 static _Atomic int cache;
-static _Atomic uint32_t seed, n_probes, n_reads_now; /* of one byte; of more */
+static _Atomic uint32_t seed, n_probes, n_reads_now; /* reads of one byte; reads of more */
 static _Atomic uint64_t bytes_now;                   /* given to reads of more than one */
-static _Atomic uint32_t nap_us;                      /* how long a worker's read takes */
+static _Atomic uint32_t nap_us;                      /* duration of a worker's read */
 
 /* Reads that overlap these bytes of this file give `fault`: a negative errno, or 0: the file ends
  * at the first of them. */
@@ -316,7 +316,7 @@ static void evict(void)
         const int fd = openat(dirfd(folder), e->d_name, O_RDONLY);
         if (fd < 0)
             continue;
-        (void)fsync(fd); /* of a folder too; only advice */
+        (void)fsync(fd); /* folders too; only advice */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         close(fd);
     }
@@ -365,11 +365,11 @@ static int fail_sample(uint64_t id, int what, char *shard_file, size_t size)
     return r;
 }
 
-/* What an epoch with a fault gives. */
+/* The results of an epoch with a fault. */
 struct outcome {
     int r;
     uint64_t n_valid, n_replacements, replacement;
-    uint64_t sum; /* of the labels */
+    uint64_t sum; /* sum of the labels */
     struct pstk_error err;
 };
 

@@ -109,7 +109,7 @@ static int copy_alone(const struct setup *setup, uint32_t rows, uint64_t epoch, 
     return r;
 }
 
-/* A naive walk: where the batch at a cursor ends, or 0: the epoch has none there. */
+/* Return where the batch at a cursor ends, by a naive walk; 0: the epoch has none there. */
 static uint64_t naive_end(const struct pstk_settings *s, uint64_t global, uint64_t position)
 {
     if (position >= N_SAMPLES)
@@ -361,7 +361,7 @@ static int follows(struct setup *setup, const struct pstk_order_settings *order,
             r = -2;
         if (r == 0 && i % 4 == 0)
             r = copy_batch(&found, b, stream) | copy_alone(setup, rows, at.epoch, position);
-        wanted.index = found.index; /* of another grid */
+        wanted.index = found.index; /* the index counts on another grid */
         if (r == 0 && i % 4 == 0 && memcmp(&found, &wanted, sizeof found) != 0)
             r = -3;
         most = rows > most ? rows : most;

@@ -15,7 +15,7 @@
 #define N_SAMPLES 150
 
 static char path[4200];
-static struct test_store *store; /* of every path; NULL: the local one */
+static struct test_store *store; /* the store of every path; NULL: the local one */
 
 const struct pstk__store *__wrap_pstk__store_of(const char *p);
 const struct pstk__store *__wrap_pstk__store_of(const char *p)

@@ -123,7 +123,7 @@ TEST(a_world_of_no_processes_is_refused)
     CHECK_EQ(pstk__settings_check(&to, &err), PSTK_EINVAL);
     CHECK(!strcmp(err.message, "world: value is 0; must be at least 1, a number of processes "
                                "(pstk_settings_init sets 1)"));
-    s.global_batch_size = 8; /* which world divides */
+    s.global_batch_size = 8; /* world divides it */
     CHECK_EQ(check(), PSTK_EINVAL);
     plain();
     s.ranks.local_world = 0;

@@ -114,8 +114,8 @@ TEST(by_itself_there_is_one_worker_a_core_on_its_first_thread)
     CHECK_STR(plan_of(SMALL, 0, 0, 1), "0:0 0:2 0:4 0:6 1:8 1:10 1:12 1:14");
 }
 
-/* The cores that workers count on, as "0-6,8-14 of 16": with `pus` hardware threads a core, of the
- * usable ones. Closes n. */
+/* Return the cores that workers count on, as "0-6,8-14 of 16": with `pus` hardware threads a core,
+ * of the usable ones. Closes n. */
 static const char *cores_of(struct pstk__numa *n, uint32_t pus)
 {
     static char text[512];
@@ -260,8 +260,8 @@ TEST(local_ranks_that_do_not_divide_take_the_cores_in_order)
 
 TEST(every_core_belongs_to_one_local_rank_at_most_and_else_to_a_reader)
 {
-    /* Of all up to 64: the small ones, and those at and beside what 8 nodes of 8 cores divide by.
-     */
+    /* These are the worlds up to 64 that matter: the small ones, and those at and beside what 8
+     * nodes of 8 cores divide by. */
     static const uint8_t worlds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 15,
                                      16, 17, 24, 31, 32, 33, 48, 56, 63, 64};
     for (uint32_t i = 0; i < sizeof worlds; i++) {
@@ -504,7 +504,7 @@ struct machine {
     unsigned n_packages, n_nodes; /* nodes of each package */
     int far;                      /* another node, memory for all packages */
     unsigned denied;              /* bits: processors that a container is denied */
-    unsigned n_cores;             /* of each node */
+    unsigned n_cores;             /* cores of each node */
 };
 
 static unsigned bits(unsigned first, unsigned end)
@@ -512,9 +512,9 @@ static unsigned bits(unsigned first, unsigned end)
     return (1u << end) - (1u << first);
 }
 
-#define GPU_0 "0000:3B:00.0"    /* of the first package */
-#define GPU_1 "0000:86:00.0"    /* of the second */
-#define GPU_ANY "0000:01:00.0"  /* of neither */
+#define GPU_0 "0000:3B:00.0"    /* on the first package */
+#define GPU_1 "0000:86:00.0"    /* on the second */
+#define GPU_ANY "0000:01:00.0"  /* on neither */
 #define GPU_NONE "0000:99:00.0" /* not there */
 
 static void put_sets(FILE *f, const char *type, unsigned os_index, unsigned cpus, unsigned nodes)
@@ -608,7 +608,7 @@ static struct pstk__numa *open_machine(const struct machine *m, uint32_t local_r
     return open_machine_with(m, &c);
 }
 
-/* The nodes of the four GPUs as text, "-" for none. */
+/* Return the nodes of the four GPUs as text, "-" for none. */
 static const char *gpus_of(struct pstk__numa *n)
 {
     static const char *const gpus[] = {GPU_0, GPU_1, GPU_ANY, GPU_NONE};
@@ -690,7 +690,7 @@ TEST(the_uploader_has_its_core_on_the_node_of_its_device)
     c.local_world = 4;
     c.bus_id = GPU_1; /* nearest to two nodes, of which this rank has one */
     CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
-    c.bus_id = GPU_0; /* of no node of this rank */
+    c.bus_id = GPU_0; /* on no node of this rank */
     CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
 }
 
@@ -713,7 +713,7 @@ TEST(a_package_whose_processors_a_container_is_denied_keeps_its_device)
     CHECK_STR(gpus_of(n), "0 1 - -");
 }
 
-/* The two processors and nodes as if they were this machine's: threads are then pinned. */
+/* Open the two processors and nodes as if they were this machine's: threads are then pinned. */
 static struct pstk__numa *open_as_this_machine(uint32_t local_rank, uint32_t local_world,
                                                int with_pci)
 {

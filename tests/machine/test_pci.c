@@ -125,7 +125,7 @@ TEST(implausible_values_are_not_reported)
         struct pstk__pci pci;
         CHECK(make_root());
         CHECK(put(GPU "/numa_node", nodes[i]));
-        CHECK(put(GPU "/current_link_width", "63\n")); /* of a device that is gone */
+        CHECK(put(GPU "/current_link_width", "63\n")); /* a device that is gone has it */
         CHECK(put(GPU "/max_link_width", "32\n"));
         int r = pstk__pci_get(root, "0000:3B:00.0", &pci);
         drop_root();

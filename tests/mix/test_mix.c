@@ -311,8 +311,8 @@ static float naive_element(const struct pstk__mix_images *images, const uint8_t 
 
 #define MAX_ELEMENTS 70000u
 
-/* 1: images of this shape are mixed as the naive loop mixes them, and nothing after them is
- * written. */
+/* Return whether images of this shape are mixed as the naive loop mixes them, and nothing after
+ * them is written. */
 static int images_are_right(struct pstk__mix_images images, struct pstk_mix mix, uint64_t position)
 {
     static uint8_t now[MAX_ELEMENTS * 4 + 8], before[sizeof now];

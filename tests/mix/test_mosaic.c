@@ -144,7 +144,7 @@ static size_t at(const struct pstk__mosaic_pixels *pixels, uint32_t row, uint32_
            (((uint64_t)plane * pixels->height + y) * pixels->width + x) * pixels->element_size;
 }
 
-/* The pixel of `from` that (x, y) of a row shows. */
+/* Return the pixel of `from` that (x, y) of a row shows. */
 static size_t shown_at(const struct pstk__mosaic_pixels *pixels, const struct pstk_mosaic_row *row,
                        uint32_t plane, uint32_t y, uint32_t x)
 {

@@ -44,7 +44,7 @@ TEST(quantiles_are_those_of_the_sorted_values)
     for (uint32_t n = 1; n <= 1000; n += n < 50 ? 1 : 237) {
         memset(&before, 0, sizeof before);
         memset(&now, 0, sizeof now);
-        pstk__histogram_sum(&before, &histogram); /* what came before does not count */
+        pstk__histogram_sum(&before, &histogram); /* earlier values do not count */
         sum = 0;
         for (uint32_t i = 0; i < n; i++) {
             values[i] = (uint64_t)rand() >> (rand() % 31);

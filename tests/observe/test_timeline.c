@@ -98,8 +98,8 @@ TEST(a_reader_of_a_ring_being_written_gets_whole_events)
 /* The events of each batch in a trace. */
 struct found {
     uint32_t n[N_KINDS][MAX_BATCHES];    /* events */
-    uint32_t rows[N_KINDS][MAX_BATCHES]; /* of them together */
-    uint32_t n_ends[N_KINDS];            /* of pairs */
+    uint32_t rows[N_KINDS][MAX_BATCHES]; /* rows of all of them together */
+    uint32_t n_ends[N_KINDS];            /* ends of pairs */
     uint32_t n_without;                  /* calls of pstk_next without a batch */
     uint32_t n_events, n_unknown;
 };

@@ -3,7 +3,7 @@
 #include "order/explain.h"
 #include "support/test.h"
 
-/* Of one epoch, counted. */
+/* Counts over one epoch. */
 struct counted {
     uint64_t readings; /* distinct (rank, block) */
     uint64_t ways;     /* distinct ways of rank 0 */

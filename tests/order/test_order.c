@@ -253,7 +253,8 @@ TEST(each_part_of_a_large_order_takes_evenly_from_each_part_of_the_ids)
     }
 }
 
-/* Of a uniform permutation, positions k with the same id in two epochs are Poisson with mean 1. */
+/* If permutations are uniform, the positions k with the same id in two epochs are Poisson with
+ * mean 1. */
 TEST(a_next_epoch_of_another_seed_has_nothing_in_common)
 {
     static struct pstk__order other;
@@ -487,7 +488,7 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[9].batch_size = 0;
     bad[9].global_batch_size = 3;
     bad[9].world = 4;
-    bad[10].ways = 2; /* of the full order */
+    bad[10].ways = 2; /* not for the full order */
     bad[11].block = 2;
     bad[12].window = 2;
     bad[13].reserved = 2;

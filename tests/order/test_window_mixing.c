@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How well windows are mixed, and where samples go over epochs: chi-square tests. Seeds are fixed;
- * each bound is passed by an ideal shuffle except with a probability below 3e-7 (z = 5), and all
- * tests of this file together (some 2500) except with 1e-3.
+ * The mixing of windows, and the positions of samples over epochs: chi-square tests. Seeds are
+ * fixed; each bound is passed by an ideal shuffle except with a probability below 3e-7 (z = 5), and
+ * all tests of this file together (some 2500) except with 1e-3.
  */
 #include "order/windowed.h"
 #include "support/test.h"

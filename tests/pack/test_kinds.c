@@ -130,7 +130,7 @@ static int build_lists(struct pstk_value *masks, struct pstk_value *captions)
     void *data[2];
     memset(mask, 0, sizeof mask);
     memset(text, 0, sizeof text);
-    for (int i = 0; i < 3; i++) { /* of instances, which may overlap */
+    for (int i = 0; i < 3; i++) { /* masks of instances, which may overlap */
         mask[i] = (struct pstk_list_item){.data = tiny_mask, .size = sizeof tiny_mask};
         text[i] = (struct pstk_list_item){.data = texts[i], .size = strlen(texts[i])};
     }

@@ -46,7 +46,7 @@ static int write_tasks(struct fixture *f, const char *paths[3])
     return r;
 }
 
-/* 1 when the ids of the records are first[0] .. first[0] + 19, first[1] .. and so on. */
+/* Return whether the ids of the records are first[0] .. first[0] + 19, first[1] .. and so on. */
 static int has_order(const char *path, const uint32_t *first, uint32_t n)
 {
     struct pstk_dataset *d;

@@ -519,7 +519,7 @@ static void make_kept_jpeg(uint8_t jpeg[sizeof tiny_jpeg])
     jpeg[26] ^= 1; /* in the DQT segment, whose 64 values begin at byte 25 */
 }
 
-/* Of the records below, each third one is a PNG file. */
+/* Record the report of a sample. Each third record below is a PNG file. */
 static void on_passthrough(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
 {
     struct reported *reported = user;

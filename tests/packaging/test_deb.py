@@ -31,7 +31,7 @@ def run(*command: object) -> str:
 
 
 def owner(library: pathlib.Path, name: str) -> str:
-    """The Debian package of the shared library `name` that `library` loads."""
+    """Return the Debian package of the shared library `name` that `library` loads."""
     (path,) = re.findall(rf"(?m)^\s+(?:{re.escape(name)} => )?(/\S*{re.escape(name)}) ", run("ldd", library))
     # With the folder of the architecture: packages for others have files of the same name.
     tail = pathlib.Path(os.path.realpath(path)).parts[-3:]
@@ -43,8 +43,8 @@ class DebTest(unittest.TestCase):
 
     package: pathlib.Path
     root: pathlib.Path  # the files
-    control: pathlib.Path  # what dpkg reads
-    made: list[str]  # what scripts/deb printed
+    control: pathlib.Path  # files that dpkg reads
+    made: list[str]  # lines that scripts/deb printed
 
     @classmethod
     def setUpClass(cls) -> None:

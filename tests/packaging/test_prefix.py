@@ -40,14 +40,14 @@ def require(*programs: str) -> None:
 
 
 def needed(program: pathlib.Path) -> list[str]:
-    """The shared libraries that `program` names."""
+    """Return the shared libraries that `program` names."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", program))
 
 
 class PrefixTest(unittest.TestCase):
     """Every test has a folder of its own, and all have the prefix and the data set."""
 
-    root: pathlib.Path  # of the DESTDIR
+    root: pathlib.Path  # the DESTDIR
     prefix: pathlib.Path
     libdir: pathlib.Path
     data: pathlib.Path

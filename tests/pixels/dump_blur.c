@@ -11,7 +11,7 @@
 
 struct job {
     uint32_t width, height, channels;
-    uint32_t size[2]; /* of the kernel; 0: by boxes */
+    uint32_t size[2]; /* size of the kernel; 0: by boxes */
     double sigma[2];
 } __attribute__((packed));
 

@@ -83,7 +83,7 @@ static int work_on_copy(const struct job *job, const struct pstk__rotation *rota
     return 0;
 }
 
-/* 1 when every ISA gives the same bytes, which `out` gets. */
+/* Return whether every ISA gives the same bytes, which `out` gets. */
 static int all_agree(const struct job *job, const struct pstk__rotation *rotation,
                      const double m[8], const struct pstk__picture *out,
                      const struct pstk__picture *in)

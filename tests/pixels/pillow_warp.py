@@ -21,7 +21,7 @@ METHODS = [Image.AFFINE, Image.PERSPECTIVE]
 
 
 def turn(rng, w, h, ow, oh):
-    """A rotation with scale and shear about the centre."""
+    """Return a rotation with scale and shear about the centre."""
     angle, scale = rng.uniform(0, 2 * math.pi), rng.uniform(0.3, 3)
     a, b = math.cos(angle) * scale, math.sin(angle) * scale
     m = [a, b + rng.normal() * 0.2, 0, -b, a, 0]

@@ -72,7 +72,7 @@ static const struct golden golden[] = {
 };
 static const struct golden_table {
     const char *name;
-    uint8_t bytes[8]; /* of 0, 1, 64, 127, 128, 200, 254, 255 */
+    uint8_t bytes[8]; /* results for 0, 1, 64, 127, 128, 200, 254, 255 */
 } golden_tables[] = {
     {"invert", {255, 254, 191, 128, 127, 55, 1, 0}},
     {"posterize 3", {0, 0, 64, 96, 128, 192, 224, 224}},
@@ -161,7 +161,7 @@ TEST(tables_have_the_bytes_of_pillow)
     }
 }
 
-/* The byte that a power becomes. */
+/* Return the byte that a power becomes. */
 static uint8_t powered(uint32_t v, double gamma, double scale)
 {
     const double power = v > 0 ? pstk__exp(gamma * pstk__log(v / 255.0)) : gamma == 0.0;

@@ -124,7 +124,7 @@ TEST(turns_move_pixels_of_one_to_four_bytes)
     }
 }
 
-/* Of the pad that is tested. */
+/* The pad that is tested. */
 static struct {
     int32_t left, top;
     uint32_t mode;

@@ -111,7 +111,8 @@ static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 static const float mean[4] = {0.485f, 0.456f, 0.406f, 0.25f};
 static const float deviation[4] = {0.229f, 0.224f, 0.225f, 0.125f};
 
-/* The line of the usual table, found once: it takes a while. Of less channels: its beginning. */
+/* Return the line of the usual table, found once: it takes a while. Of less channels: its
+ * beginning. */
 static const struct pstk__affine *line_of(uint32_t dtype)
 {
     static struct pstk__affine lines[4];
@@ -177,7 +178,7 @@ static uint64_t target_check(const struct target *t, const struct shape *s, cons
                 const uint32_t element =
                     f->dtype == PSTK_U8 ? v : naive_element(t->table, f->dtype, 256 * c + v);
                 n_bad += naive_element(t->memory, f->dtype, at) != element;
-                /* what is left must be as it was */
+                /* the bytes outside must be as they were */
                 memset(t->memory + at * t->size, 0xee, t->size);
                 n_found++;
             }

@@ -48,7 +48,7 @@ TEST(a_product_and_a_sum_round_once)
 static const uint8_t colours[SIZE] = {
     255, 0, 0, 12, 200, 90, 250, 251, 252, 0, 0, 0, 30, 60, 200, 255, 255, 255, 128, 64, 32, 17, 99, 180,
     90, 90, 90, 1, 254, 127, 200, 40, 220, 77, 140, 5};
-/* Of torchvision 0.29: saturation 2.5, hue -0.3, sharpness 1.7, gray, contrast 0.4. */
+/* Results of torchvision 0.29: saturation 2.5, hue -0.3, sharpness 1.7, gray, contrast 0.4. */
 static const uint8_t golden[5][SIZE] = {
     {255, 0, 0, 0, 255, 28, 250, 252, 255, 0, 0, 0, 0, 51, 255, 255, 255, 255, 201, 41, 0, 0, 123, 255,
      91, 91, 91, 0, 255, 73, 255, 0, 255, 35, 192, 0},

@@ -94,7 +94,8 @@ static int warp(const struct job *job, const struct pstk__warp_kernels *kernels,
     return 0;
 }
 
-/* 1: every ISA gives the same bytes, and writes none outside of the picture but the padding. */
+/* Return whether every ISA gives the same bytes, and writes none outside of the picture but the
+ * padding. */
 static int isas_agree(const struct job *job, uint32_t width, uint32_t height)
 {
     struct pstk__picture want, out;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define SIZE 100u /* bytes of data and row */
-#define ROWS 8u   /* of a batch, at most */
+#define ROWS 8u   /* most rows of a batch */
 
 /* ---- the process ----------------------------------------------------------------------------- */
 

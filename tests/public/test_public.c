@@ -28,7 +28,7 @@ static const uint8_t red_png[] = {
     0xef, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
 };
 
-static char folder[64]; /* of this run; removed at the end */
+static char folder[64]; /* folder of this run; removed at the end */
 static char data_path[96];
 
 static struct pstk_error new_error(void)
@@ -658,7 +658,7 @@ TEST(a_mixture_delivers_its_shares)
     CHECK_EQ(pstk_mixture_get_stats(loader, 1, &stats), PSTK_EINVAL);
     pstk_release(&batch, NULL);
     pstk_close(&loader);
-    mixture.size = offsetof(struct pstk_mixture, subsets); /* of a program of an earlier version */
+    mixture.size = offsetof(struct pstk_mixture, subsets); /* its size in an earlier version */
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_mixture_get_stats(loader, 0, &stats), 0);
     CHECK_EQ(stats.n_samples, N_SAMPLES);

@@ -149,7 +149,7 @@ TEST(explain_says_what_a_rank_reads)
     CHECK(said.ways_of_rank == 4 && said.ranks_of_way == 3 && said.advised_ways == 36);
     CHECK(said.n_blocks == 15625 && said.blocks_of_rank == 20 && said.n_mixed == 48 * 256);
     CHECK(said.n_readings > 2.9 && said.n_readings < 3.1);
-    CHECK(said.n_batches == 435 && said.last_rows == 2); /* of the last 64 samples */
+    CHECK(said.n_batches == 435 && said.last_rows == 2); /* for the last 64 samples */
     order.order = PSTK_ORDER_FULL;
     CHECK_EQ(pstk_order_explain(&order, &said), 0);
     CHECK(said.ways == 0 && said.n_blocks == 0 && said.n_readings == 1);
@@ -158,7 +158,7 @@ TEST(explain_says_what_a_rank_reads)
     CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 1);
     order.n_samples = 0;
     CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 0 && said.n_batches == 0);
-    said.size = 8; /* of an older program: what lies past it is left alone */
+    said.size = 8; /* the size in an older program: what lies past it is left alone */
     said.block = 17;
     order.order = PSTK_ORDER_WINDOWED;
     order.n_samples = 1000;

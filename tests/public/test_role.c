@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which field has a role: by its usual name, as the first, or as the only one that fits; as a
- * program sees it that has the shared library and the public headers, and nothing else. */
+/* Roles of fields: by a usual name, as the first, or as the only one that fits. The program has the
+ * shared library and the public headers, and nothing else. */
 #include "support/test.h"
 
 #include <stddef.h>
 
 #include <penstock/role.h>
 
-#define LIST .kind = PSTK_FIELD_NDARRAY, .n_dims = 1, .dtype = PSTK_I64 /* of whole numbers */
+#define LIST .kind = PSTK_FIELD_NDARRAY, .n_dims = 1, .dtype = PSTK_I64 /* whole numbers */
 
 static struct pstk_error err;
 

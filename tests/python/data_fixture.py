@@ -11,7 +11,7 @@ import unittest
 
 
 def optional(name):
-    """A module, or a skip that names it."""
+    """Return a module, or a skip that names it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -28,7 +28,7 @@ np = optional("numpy")
 
 
 def picture(i=0, height=40, width=56):
-    """Pixels, smooth enough for a JPEG to be small; different for each i."""
+    """Return pixels, smooth enough for a JPEG to be small; different for each i."""
     y, x = np.mgrid[0:height, 0:width]
     return np.stack([(x * 3 + 7 * i) % 256, (y * 4 + i) % 256, (x + y + 31 * i) % 256], 2).astype(np.uint8)
 
@@ -50,11 +50,11 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def left(self):
-        """All that is in the folder."""
+        """Return all that is in the folder."""
         return sorted(os.listdir(self.folder))
 
     def assert_says(self, words, function, *arguments, **keywords):
-        """The call raises; the text has all the words. Returns the exception."""
+        """Check that the call raises, and that the text has all the words. Return the exception."""
         with self.assertRaises(Exception) as caught:
             function(*arguments, **keywords)
         for word in [words] if isinstance(words, str) else words:

@@ -43,7 +43,7 @@ def start(asked):
     message, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
     while not message.endswith(b"\n"):
         more = asked.recv(1 << 20)
-        if not more:  # who asked has ended
+        if not more:  # the asking process has ended
             os._exit(1)
         message += more
     wanted = json.loads(message)

@@ -24,7 +24,7 @@ def doubled(array, rng):
 
 
 def stretched(array, rng, height=1):
-    """The mean colour, on each of some rows."""
+    """Return the mean colour, on each of some rows."""
     mean = array.reshape(-1, 3).mean(axis=0)
     return numpy.tile(mean, (height, 1)).astype("float32")
 
@@ -157,7 +157,7 @@ def other_dtype(array, rng):
 
 
 def masks_one(array, rng):
-    """Of one sample, for the others a masked array that masks none."""
+    """Return a masked array: for one sample it masks one value, for the others none."""
     return numpy.ma.array(array, mask=numpy.arange(array.size).reshape(array.shape) == (7 if is_chosen(array) else -1))
 
 
@@ -213,7 +213,7 @@ def mirrored(arrays, rng):
 
 
 def centred(arrays, rng):
-    """Each row less the mean of its batch: all rows of a batch are needed for it."""
+    """Return each row less the mean of its batch: all rows of a batch are needed for it."""
     return (arrays - arrays.mean(axis=0)).astype("float32")
 
 

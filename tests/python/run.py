@@ -63,7 +63,7 @@ class Tap(unittest.TestResult):
 
 
 def load(path, result):
-    """The tests of a file. A file that cannot be imported is a test that failed, or was skipped."""
+    """Return the tests of a file. A file that cannot be imported is a test that failed, or was skipped."""
     name = pathlib.Path(path).stem
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)

@@ -61,7 +61,7 @@ def patiently(function, wrong):
 
 
 def thread_names():
-    """The names of this process's threads. A thread that was joined ends in the kernel after that, and stays in
+    """Return the names of this process's threads. A thread that was joined ends in the kernel after that, and stays in
     the list until then: it is left out by its flag PF_EXITING, see proc_pid_stat(5)."""
     names = []
     for task in os.listdir("/proc/self/task"):
@@ -135,7 +135,7 @@ def photos(n=40):
 
 
 def damaged_jpeg(whole):
-    """A JPEG with a marker in the middle of its scan: Pillow loads it, guessing what is missing."""
+    """Return a JPEG with a marker in the middle of its scan: Pillow loads it, guessing what is missing."""
     middle = (whole.rindex(b"\xff\xda") + len(whole)) // 2
     return whole[:middle] + b"\xff\xd3" + whole[middle + 2:]
 
@@ -145,7 +145,7 @@ def png_chunk(kind, data):
 
 
 def png(colour_type, rows=((0, 18), (18, 0))):
-    """A PNG file of 8 bits: 0 is gray, 3 has a palette, as masks of class ids have."""
+    """Return a PNG file of 8 bits: 0 is gray, 3 has a palette, as masks of class ids have."""
     made = b"\x89PNG\r\n\x1a\n"
     palette = bytes(i * k % 256 for i in range(256) for k in (1, 7, 91)) if colour_type == 3 else b""
     content = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
@@ -163,7 +163,7 @@ def images(dtype="uint8", layout="nhwc"):
 
 
 def digest(batches):
-    """Of every byte of batches that are dicts of NumPy arrays or Ragged ones."""
+    """Return a digest of every byte of batches that are dicts of NumPy arrays or Ragged ones."""
     sha = hashlib.sha256()
     for batch in batches:
         for name, value in batch.items():

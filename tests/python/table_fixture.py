@@ -27,7 +27,7 @@ class TableCase(Case):
             os.environ["PENSTOCK_CACHE"] = self.old
 
     def images(self, n=12, name="data"):
-        """A folder with n images in images/; returns their paths below it."""
+        """Make a folder with n images in images/; return their paths below it."""
         paths = []
         os.makedirs(os.path.join(self.path(name), "images"), exist_ok=True)
         for i in range(n):
@@ -64,7 +64,7 @@ class TableCase(Case):
         return self.put("".join(json.dumps(row, **how) + "\n" for row in rows), name, folder)
 
     def check(self, path, rows, root=None, key="path", **keywords):
-        """The data set has these rows: texts of labels as their class, bool as 0 and 1."""
+        """Check that the data set has these rows: texts of labels as their class, bool as 0 and 1."""
         dataset = penstock.Dataset(path, **keywords)
         has_names = isinstance(rows[0].get("label"), str)
         names = tuple(sorted({row["label"] for row in rows}, key=str.encode)) if has_names else ()

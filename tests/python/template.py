@@ -12,13 +12,13 @@ import time
 
 SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
 TORCH = ("torch", "torch.distributed.run")
-TRAINING = (*TORCH, "torch._dynamo")  # which torch.optim imports, and which takes as long as all else
+TRAINING = (*TORCH, "torch._dynamo")  # torch.optim imports it, and it takes as long as all else
 
 
 @functools.lru_cache(maxsize=None)
 def python(*modules):
-    """What a test starts in the place of sys.executable; modules: what is imported, TORCH if none are named. It ends with
-    this process."""
+    """Make a program that a test starts in place of sys.executable. modules: what it imports, TORCH if none are named.
+    It ends with this process."""
     folder = tempfile.mkdtemp(prefix="penstock-template-")
     found, path = os.path.join(folder, "python"), os.path.join(folder, "socket")
     pathlib.Path(found).write_text(f"""#!/bin/sh

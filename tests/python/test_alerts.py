@@ -26,7 +26,7 @@ logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
 
 
 def reading(**values):
-    """Of 5 s in which all was well."""
+    """Return a reading of 5 s in which all was well."""
     names = {one.name: None for one in dataclasses.fields(monitor.Reading)}
     total = types.SimpleNamespace(slot_memory=1e6, io_memory=0, index_memory=0, block_memory=0)
     names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_batches=10, n_replacements=0, pace=100.0,
@@ -39,7 +39,7 @@ def gpu(**values):
     return monitor.GpuReading("ok", **values)
 
 
-# Of each rule: what it says something against, what lies between the limits, what is well again.
+# Each rule has a reading that it objects to, one between the limits, and one that is well again.
 CASES = (
     (lambda: monitor.Starved(0.2, seconds=20), {"waiting": 0.5, "verdict": "storage"}, {"waiting": 0.15}, {"waiting": 0.05}),
     (lambda: monitor.Slow(0.5, seconds=20, n_least=3), {"pace": 20.0, "verdict": "decode"}, {"pace": 60.0}, {"pace": 99.0}),
@@ -54,7 +54,8 @@ CASES = (
 
 class Rules(unittest.TestCase):
     def feed(self, rule, *parts):
-        """Every part is (n readings, what is other in them). Returns the changes with the number of their reading."""
+        """Feed the readings of each part, (n readings, what is other in them). Return the changes with the number of
+        their reading."""
         found, n = [], 0
         for count, values in parts:
             for _ in range(count):
@@ -84,7 +85,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(json.loads(json.dumps(found[0].to_dict()))["text"], str(found[0]))
 
     def test_text_is_one_line(self):
-        """Whatever the names are; and so is what is logged of a receiver that fails."""
+        """The text is one line, whatever the names are; so is the log of a receiver that fails."""
         rule = monitor.Straggler(seconds=0)
         alert = rule.look(reading(time=5.0, name="\x1b[1m", node="a\nb", stragglers=("rank 1 on x",)))
         self.assertIn(r"Straggler: \x1b[1m on a\x0ab, rank 3: 1 straggler", alert.text)
@@ -428,7 +429,7 @@ class Sinks(unittest.TestCase):
                 monitor.JSONLines(path + end)
             self.assertFalse(os.path.exists(path + end))
         pipe = os.path.join(sets.ROOT, "pipe")
-        os.mkfifo(pipe)  # which nobody reads
+        os.mkfifo(pipe)  # nobody reads it
         for wrong, kind, why in ((os.path.join(sets.ROOT, "no", "such"), FileNotFoundError, "No such file"), (pipe, OSError, "No such device"),
                                  (sets.ROOT, IsADirectoryError, "Is a directory")):
             self.assertRaisesRegex(kind, f"path: cannot append to the file: {why}", monitor.JSONLines, wrong)

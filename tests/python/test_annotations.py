@@ -128,7 +128,7 @@ def mask_of(shape):
 
 
 def masks_of(record):
-    """The mask of each object, as docs/how-to/coco.md draws it."""
+    """Yield the mask of each object, as docs/how-to/coco.md draws it."""
     points = np.round(record["points"].astype(np.float64), 2)
     polygons = np.split(points, np.cumsum(record["polygon_points"])[:-1])
     numbers = np.split(np.arange(len(polygons)), np.cumsum(record["object_polygons"])[:-1])

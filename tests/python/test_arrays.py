@@ -32,7 +32,7 @@ def npz(**arrays):
 
 
 def zipped(members, method=zipfile.ZIP_STORED, comment=b""):
-    """An archive of these (name, bytes); the names need not differ."""
+    """Return an archive of these (name, bytes); the names need not differ."""
     out = io.BytesIO()
     with unittest.mock.patch("warnings.warn"), zipfile.ZipFile(out, "w") as file:
         for name, data in members:
@@ -42,13 +42,13 @@ def zipped(members, method=zipfile.ZIP_STORED, comment=b""):
 
 
 def framed(text, body=b""):
-    """A .safetensors file with any text in its head."""
+    """Return a .safetensors file with any text in its head."""
     text = text if isinstance(text, bytes) else text.encode()
     return struct.pack("<Q", len(text)) + text + body
 
 
 def safetensors(arrays, **dtypes):
-    """A .safetensors file, as its package writes it; dtypes: what the head has instead of the array's."""
+    """Return a .safetensors file, as its package writes it; dtypes: what the head has instead of the array's."""
     table, body = {"__metadata__": {"format": "np"}}, b""
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).tobytes()
@@ -66,7 +66,7 @@ class Files(Arrays):
         return self.path(name)
 
     def folder_of(self, name="data", **files):
-        """A directory; the file x_npz="..." is x.npz."""
+        """Return a directory; the file x_npz="..." is x.npz."""
         os.makedirs(self.path(name), exist_ok=True)
         for file, data in files.items():
             self.file(data, os.path.join(name, ".".join(file.rsplit("_", 1))))

@@ -24,7 +24,7 @@ def loader(**keywords):
 
 
 def order_of(seed, epoch):
-    """The ids of an epoch, from batches of one row."""
+    """Return the ids of an epoch, from batches of one row."""
     with penstock.Loader(sets.scalars(), batch_size=1, seed=seed, order=penstock.Order(epoch=epoch),
                          framework="dlpack") as data:
         return [batch.sample_ids[0] for batch in data]
@@ -240,7 +240,7 @@ class Scheduled(unittest.TestCase):
     SIZES = {0: 32, 20: 100, 45: 7, 300: 64}
 
     def walk(self, sizes, n, n_steps, last_batch="short"):
-        """The (epoch, position, rows) of each step, from the first one on."""
+        """Return the (epoch, position, rows) of each step, from the first one on."""
         epoch, position, found = 0, 0, []
         for step in range(n_steps):
             rows = sizes[max(first for first in sizes if first <= step)]

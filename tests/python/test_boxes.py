@@ -32,7 +32,7 @@ def _moved(functional, boxes, op):
         return functional.resized_crop(boxes, *args[:4], list(args[4]))
     if name == "crop":
         return functional.crop(boxes, *args[:4])
-    if name == "center_crop":  # where an odd number of rows is padded, torchvision's boxes leave its images by a pixel
+    if name == "center_crop":  # if it pads an odd number of rows, torchvision's boxes leave its images by a pixel
         (height, width), (had_height, had_width) = args[0], boxes.canvas_size
         top, left = (-((want - had) // 2) if want > had else round((had - want) / 2)
                      for want, had in ((height, had_height), (width, had_width)))
@@ -66,7 +66,7 @@ def _affine(boxes, matrix):
 
 
 def expected(boxes, size, ops):
-    """The boxes and numbers of those that are left; of (height, width). A box without area is gone for good."""
+    """Return the boxes and numbers of those that are left; of (height, width). A box without area is gone for good."""
     torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
     functional = optional("torchvision.transforms.v2.functional")
     found = tv_tensors.BoundingBoxes(torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4), format="XYXY",
@@ -203,7 +203,7 @@ class Followers(Boxed):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
 
     def test_forms_and_coordinates(self):
-        boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # of an image of 20 x 40
+        boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # in an image of 20 x 40
         size = np.array([40, 20, 40, 20], np.float32)
         stored = {"xyxy": boxes, "xywh": np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1),
                   "cxcywh": np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]], 1)}
@@ -249,7 +249,7 @@ class Followers(Boxed):
                 np.testing.assert_array_equal(batch["boxes"][0][0], self.turned(orientation) + padding, str(orientation))
 
     def turned(self, orientation):
-        """The box [2, 3, 4, 5] of 26 x 15 pixels, found in the pixels that Pillow turns."""
+        """Return the box [2, 3, 4, 5] of 26 x 15 pixels, found in the pixels that Pillow turns."""
         image, ops = optional("PIL.Image"), optional("PIL.ImageOps")
         mask = np.zeros((15, 26), np.uint8)
         mask[3:5, 2:4] = 1

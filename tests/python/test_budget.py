@@ -37,7 +37,7 @@ def opened(budget, **keywords):
 
 
 def edges_of(costs):
-    """The default buckets."""
+    """Return the default buckets."""
     edges, edge = [], max(1, min(costs))
     while edge <= max(costs):
         edges.append(edge)
@@ -46,7 +46,7 @@ def edges_of(costs):
 
 
 def naive(ids, cost, total, buckets=None, max_rows=None, padded=False, too_long="error"):
-    """The batches of ids in the order of an epoch."""
+    """Return the batches of ids in the order of an epoch."""
     fitting = [cost[i] for i in ids if cost[i] <= total]
     edges = edges_of(fitting) if buckets is None else buckets
     done, waiting = [], {}
@@ -67,7 +67,7 @@ def naive(ids, cost, total, buckets=None, max_rows=None, padded=False, too_long=
 
 @functools.lru_cache(maxsize=None)
 def order_of(epoch, **keywords):
-    """The ids of an epoch without a budget."""
+    """Return the ids of an epoch without a budget."""
     with opened(1, memory=penstock.Memory(n_slots=16), **{"outputs": ["i"], **keywords}) as loader:
         return [i for batch in loader.epoch(epoch) for i in batch.sample_ids]
 

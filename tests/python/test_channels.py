@@ -59,7 +59,8 @@ FILES = files()
 
 
 def oriented_files():
-    """{name: file} of pictures that lie, whose orientation is not in the usual place, and of one that must stay."""
+    """Return {name: file} of pictures that lie, whose orientation is not in the usual place, and of one that must
+    stay."""
     picture = Image.fromarray(smooth(61, 47, 3))
     exif, none, xmp = Image.Exif(), Image.Exif(), b'<x tiff:Orientation="8"/>'
     exif[0x112] = 6
@@ -85,7 +86,7 @@ def setUpModule():
 
 
 def rows(ops, **options):
-    """The batch of all files, NumPy."""
+    """Return the batch of all files, NumPy."""
     with penstock.Loader(PATH, outputs={"x": penstock.image("jpg", ops, **options)}, last_batch="short",
                          **OPTIONS) as loader:
         batch = next(iter(loader))

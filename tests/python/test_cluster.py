@@ -90,7 +90,7 @@ class Cluster(Case):
     def test_a_folder_that_is_not_shared_is_an_error_that_says_so(self):
         words = ["path: value is ", self.path(), "must be in a folder that all machines mount"]
         with self.pack() as pack:
-            other = self.path(".data.parts-00000000")  # what another machine has at the path
+            other = self.path(".data.parts-00000000")  # another machine has this at the path
             place = dataclasses.replace(pack.place, directory=other, host="driver-7")
             error = self.assert_says([*words, "driver-7", other, "No such file"], place.write, 0, samples(0, 1))
             self.assertIsInstance(error, penstock.SettingsError)

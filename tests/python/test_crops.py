@@ -15,7 +15,7 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def drawn_by(ops, pixels, sample_id):
-    """The fixed operations that a list of operations draws for a sample."""
+    """Return the fixed operations that a list of operations draws for a sample."""
     shape = _c.Shape(*pixels.shape)
     by = _c.Draw(size=ctypes.sizeof(_c.Draw), seed=3, sample_id=sample_id)
     drawn, error = (_c.Op * 8)(), _c.Error()

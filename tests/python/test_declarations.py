@@ -162,7 +162,7 @@ def without_comments(text):
 
 
 def enums_of_headers():
-    """{tag: [enumerator]} by another reading of the headers than the script's, without pstk_result."""
+    """Return {tag: [enumerator]} by another reading of the headers than the script's, without pstk_result."""
     found = {}
     for path in sorted(HEADERS.glob("*.h")):
         for tag, body in re.findall(r"\benum (pstk_\w+) \{(.*?)\}", without_comments(path.read_text()), re.S):
@@ -194,7 +194,7 @@ class Script(unittest.TestCase):
             return self.script.read(pathlib.Path(folder))
 
     def module(self, text):
-        """The Python module of a header, run."""
+        """Return the Python module of a header, run."""
         made = {"_library": mock.Mock()}
         exec(self.script.Python(self.read(text)).text().replace("from . import _library\n", ""), made)
         return made

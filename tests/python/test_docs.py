@@ -55,7 +55,7 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def missing(self):
-        """A module that it needs and that is not here, or None."""
+        """Return a module that it needs and that is not here, or None."""
         wanted = list(self.needs)
         if self.language == "python":
             for node in ast.walk(ast.parse(self.code)):
@@ -100,7 +100,7 @@ def replaced(code):
 
 @functools.lru_cache(maxsize=None)
 def first_folder():
-    """The images and the data sets, of which each page gets a copy."""
+    """Return the images and the data sets, of which each page gets a copy."""
     folder = pathlib.Path(sets.ROOT, "docs")
     (folder / "imagenet").mkdir(parents=True)
     for name, n in (("train", N_IMAGES), ("val", N_IMAGES // 2)):
@@ -190,7 +190,8 @@ class Page(unittest.TestCase):
 
 
 def documented_in(name, pattern):
-    """The names in a page of the reference of Python: of directives, and of tables whose rows have pages of their own."""
+    """Return the names in a page of the reference of Python: of directives, and of tables whose rows have pages of
+    their own."""
     page = (ROOT / f"docs/reference/{name}.rst").read_text(encoding="utf-8")
     return {*re.findall(rf"(?m)^\.\. (?:auto\w+|py:data):: penstock\.{pattern}$", page),
             *re.findall(rf"(?m)^   {pattern}$", page)}
@@ -222,7 +223,7 @@ class Written(unittest.TestCase):
         self.assertEqual([line for line in lines if len(line) > 100], [])
 
     def test_every_public_function_is_in_the_reference_of_c(self):
-        pages = importlib.import_module("headers")  # of docs/site
+        pages = importlib.import_module("headers")  # docs/site/headers.py
         headers = pages.c_headers(ROOT / "include/penstock")
         rst = "\n".join(line for header in headers for line in pages.rst_of(header, headers))
         for header in headers:
@@ -263,7 +264,7 @@ class Written(unittest.TestCase):
 
 
 def page_class(page):
-    """A class whose tests are the blocks of a page: test_line_0012_python."""
+    """Return a class whose tests are the blocks of a page: test_line_0012_python."""
     blocks = [block for block in blocks_of(page) if block.language in ("python", "sh", "c")]
     name = page.relative_to(ROOT).with_suffix("")
     members = {"blocks": blocks, "__doc__": f"{name}.md"}

@@ -33,7 +33,7 @@ def n_distinct(rows):
 
 @functools.lru_cache(maxsize=None)
 def equal_images():
-    """A data set of equal images, neither dark nor bright anywhere, of ten classes."""
+    """Return a data set of equal images, neither dark nor bright anywhere, of ten classes."""
     path = os.path.join(sets.ROOT, "equal")
     with penstock.Writer(path, {"image": "image", "cls": "int64"}) as writer:
         y, x = sets.numpy.mgrid[0:SIDE, 0:SIDE]

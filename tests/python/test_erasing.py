@@ -26,7 +26,7 @@ def boxes_of(ops, sample_id, shape=(30, 40, 3)):
 
 
 def box_of(ops, sample_id):
-    """The only box; None: nothing."""
+    """Return the only box; None: nothing."""
     boxes = boxes_of(ops, sample_id)
     return boxes[0] if boxes else None
 

@@ -27,7 +27,7 @@ from penstock.elsewhere import LOADER_KEYWORDS
 
 
 def damaged(name, n=4, step=311):
-    """A copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
+    """Return a copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
     path = os.path.join(sets.ROOT, name)
     shutil.copytree(sets.scalars(), path)
     shard = next(os.path.join(path, file) for file in sorted(os.listdir(path)) if file.endswith(".pstk"))
@@ -817,7 +817,7 @@ class PassedOver(unittest.TestCase):
     def test_each_launcher_is_warned_of_by_its_variable(self):
         mpi = "OMPI_COMM_WORLD_"
         for name, env in (("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}),
-                          ("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2"}),  # of machines, perhaps
+                          ("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2"}),  # ranks of machines, perhaps
                           ("WORLD_SIZE", {"WORLD_SIZE": "2"}),
                           ("SLURM_STEP_NUM_TASKS", {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}),
                           (mpi + "SIZE", {mpi + "RANK": "0", mpi + "SIZE": "2"}),
@@ -841,7 +841,7 @@ class PassedOver(unittest.TestCase):
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "interactive"},
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "x"},
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "RANK": "0", "WORLD_SIZE": "1"},
-                    {"SLURM_NTASKS": "2"},  # of salloc, on the machine where one logged in
+                    {"SLURM_NTASKS": "2"},  # salloc sets it on the machine where one logged in
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
                     {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):
             self.assertIsNone(self.warned(**env), env)

@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     environment = {}
-    modules = None  # what is imported once for all processes
+    modules = None  # modules that are imported once for all processes
 
     def start(self, *command):
         # One thread for each process: those of OpenMP spin while others have the cores.
@@ -75,7 +75,7 @@ class Case(unittest.TestCase):
         return out
 
     def seen(self, name, rank=0):
-        """[epoch, position, sample ids] of every batch that watch.py saw."""
+        """Return [epoch, position, sample ids] of every batch that watch.py saw."""
         with open(f"{self.path(name)}.{rank}", encoding="utf-8") as file:
             return [json.loads(line) for line in file]
 
@@ -183,7 +183,7 @@ class Jax(Case):
 
 
 def losses(out):
-    """("7", "1.234567") for each step."""
+    """Return ("7", "1.234567") for each step."""
     return re.findall(r"step (\d+): loss ([\d.]+)", out)
 
 

@@ -53,7 +53,7 @@ def masked(data):
 
 
 def records(path):
-    """The records of a TFRecord file, with both checksums compared."""
+    """Yield the records of a TFRecord file, with both checksums compared."""
     with open(path, "rb") as file:
         while head := file.read(12):
             size, crc = struct.unpack("<QI", head)
@@ -73,7 +73,7 @@ def varint(data, at):
 
 
 def parts(data):
-    """[(number, bytes)] of a message whose fields all have a length."""
+    """Return [(number, bytes)] of a message whose fields all have a length."""
     found, at = [], 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -85,7 +85,7 @@ def parts(data):
 
 
 def example(data):
-    """{name: list} of a tf.train.Example, in its order."""
+    """Return {name: list} of a tf.train.Example, in its order."""
     (number, features), = parts(data)
     assert number == 1
     found = {}
@@ -105,7 +105,7 @@ def example(data):
 
 
 def mds_samples(folder):
-    """[{column: bytes}] of a folder of MDS, by its index."""
+    """Yield [{column: bytes}] of a folder of MDS, by its index."""
     with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
         index = json.load(file)
     assert index["version"] == 2
@@ -143,7 +143,7 @@ def mds_array(encoding, data):
 
 
 def tar_samples(folder):
-    """[(key, {suffix: bytes})] of a folder of tar files."""
+    """Yield [(key, {suffix: bytes})] of a folder of tar files."""
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".tar"):
             continue
@@ -499,7 +499,8 @@ class Folder(Export):
         self.assertEqual([line["key"] for line in self.metadata()], ["x.jpg", "y.jpg"])
 
     def labels(self, names, numbers, **more):
-        """The labels of metadata, of a data set whose class names are these; and the folder as penstock opens it."""
+        """Return the labels of metadata, of a data set whose class names are these; and the folder as penstock opens
+        it."""
         shutil.rmtree(self.path(), ignore_errors=True)
         shutil.rmtree(self.out, ignore_errors=True)
         schema = {"image": "image", "cls": "int32", "score": "float32", **{name: "utf8" for name in more}}

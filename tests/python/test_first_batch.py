@@ -61,7 +61,7 @@ class Framework(unittest.TestCase):
 
 class Dropped(unittest.TestCase):
     def said(self, **settings):
-        """The warnings of a loader of 103 samples as it opens."""
+        """Return the warnings of a loader of 103 samples as it opens."""
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             penstock.Loader(sets.scalars(103), **{"batch_size": 10, "framework": "dlpack", **settings}).close()
@@ -82,7 +82,7 @@ class Dropped(unittest.TestCase):
 
     def test_a_new_batch_size_says_it_too(self):
         def changed(n, change, n_taken=0):
-            """The warnings of a change of a loader's size, of 20 rows and at most 30."""
+            """Return the warnings of a change of a loader's size, of 20 rows and at most 30."""
             with warnings.catch_warnings(record=True) as told, \
                     penstock.Loader(sets.scalars(n), batch_size=20, memory=penstock.Memory(max_batch_size=30), shuffle=False,
                                     framework="dlpack") as data:

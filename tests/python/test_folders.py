@@ -30,7 +30,7 @@ WEBP, GIF = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20), b"GIF89a" + bytes(20)
 
 
 def files_of(path):
-    """{name: digest of its bytes} of all files of a data set."""
+    """Return {name: digest of its bytes} of all files of a data set."""
     made = {}
     for name in sorted(os.listdir(path)):
         with open(os.path.join(path, name), "rb") as file:
@@ -40,7 +40,7 @@ def files_of(path):
 
 class FolderTest(Case):
     def make(self, name, files):
-        """A folder of these files. Returns its path."""
+        """Make a folder of these files. Return its path."""
         for file, data in files.items():
             path = os.path.join(self.path(name), file)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -49,7 +49,7 @@ class FolderTest(Case):
         return self.path(name)
 
     def pack(self, folder, path, **settings):
-        """The data set, and what was printed."""
+        """Return the data set, and what was printed."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             data = penstock.pack(folder, path, **settings)
@@ -88,7 +88,7 @@ class FolderTest(Case):
         self.assertGreater(data.info.n_shards, 3)
         one = files_of(self.path("by-package"))
         for workers in (0, 1, 3):
-            out = self.path(f"workers-{workers}")  # of its own: a data set that is replaced has other file names
+            out = self.path(f"workers-{workers}")  # a path of its own: a data set that is replaced has other file names
             self.pack(self.path("flat"), out, num_workers=workers, shard_size=1 << 16)
             self.assertEqual(files_of(out), one)
         for name, value in (("shard_size", 65535), ("shard_size", (1 << 43) + 1), ("num_workers", 1025),
@@ -242,7 +242,7 @@ class FolderTest(Case):
             self.assertEqual(self.pack(good, self.path("b"), progress=False)[1], "")
 
     def test_ctrl_c_leaves_nothing(self):
-        """Of the data set and of the command, which would else pack on."""
+        """Nothing of the data set is left, nor of the command, which would else pack on."""
         image = image_file(0, height=2000, width=3000)
         folder = self.make("many", {f"{i}.jpg": image for i in range(40)})
         code = "import sys, penstock; penstock.pack(sys.argv[1], sys.argv[2], num_workers=1)"
@@ -292,7 +292,7 @@ class LeftOut(Case):
         return out.getvalue()
 
     def cases(self):
-        """(folder, count, what is said; None: nothing)"""
+        """Yield (folder, count, what is said; None: nothing)"""
         one, record = self.tar(b"1"), tfrecords.frame(tfrecords.example({"x": 1}))
         noise = {"notes.txt": b"x", ".hidden/h.tar": one, "deep/er/d.tar": one}
         path = self.make("tars", {"0.tar": one, **noise})
@@ -310,7 +310,7 @@ class LeftOut(Case):
         yield path, 2, (self.OTHER.format(path=path, first="train-00000-of-00001") + "; "
                         + self.NESTED.format(n=1, s="", path="it", are="is", the="", first="s/train-00000-of-00001", do="open", folder="s"))
         path = self.make("odd_names", {"0.tar": one, "2.TAR": one})
-        os.symlink("nothing", os.path.join(path, "1.TAR"))  # what is no data does not hide what is
+        os.symlink("nothing", os.path.join(path, "1.TAR"))  # a link to nothing does not hide the other file
         yield path, 1, self.CASED.format(path=path, first="2.TAR")
         path = self.make("odd_others", {"a.tfrecord": record, "part-r-00000": record, "eval-10-of-20": b"no record"})
         yield path, 1, self.OTHER.format(path=path, first="part-r-00000")

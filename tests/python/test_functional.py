@@ -37,7 +37,7 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def kernels():
-    """The kernels that this machine and this build have."""
+    """Return the kernels that this machine and this build have."""
     found, pixels = [], np.zeros((1, 1), np.uint8)
     for name in ("c", "avx2", "avx512", "neon"):
         try:

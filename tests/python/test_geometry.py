@@ -45,7 +45,7 @@ def resampling(name):
 
 
 def fill_for(rng, channels):
-    """A fill for the library, and the same for Pillow."""
+    """Return a fill for the library, and the same for Pillow."""
     fill = tuple(map(int, rng.integers(0, 256, channels)))
     return fill, fill[0] if channels == 1 else fill
 
@@ -136,7 +136,7 @@ class Fixed(Case):
 
 
 class Random(Case):
-    """Of given parameters. tests/augment/test_fit.c has the distributions."""
+    """Operations with given parameters. tests/augment/test_fit.c has the distributions."""
 
     def test_scale_jitter_is_torchvisions(self):
         v2, fix = optional("torchvision.transforms.v2"), penstock.ops.RandomCrop(64, pad_if_needed=True, fill=7)

@@ -15,7 +15,7 @@ def loader(rank=0, world=1, batch_size=penstock.GlobalBatch(96), **keywords):
 
 
 def epoch_of(world, state=None, n_batches=None, **keywords):
-    """The ids of each global batch of an epoch, sorted, from all ranks; and the state after the last."""
+    """Return the ids of each global batch of an epoch, sorted, from all ranks; and the state after the last."""
     found, after = [], None
     for rank in range(world):
         with loader(rank, world, **keywords) as data:
@@ -35,7 +35,7 @@ class Sets(unittest.TestCase):
     def test_global_batches_are_the_same_sets_for_any_number_of_processes(self):
         for last_batch in ("drop", "short"):
             wanted, _ = epoch_of(1, last_batch=last_batch)
-            self.assertEqual(len(wanted), 20 if last_batch == "drop" else 21)  # of 2000 samples
+            self.assertEqual(len(wanted), 20 if last_batch == "drop" else 21)  # the data set has 2000 samples
             for world in (2, 6, 32):
                 self.assertEqual(epoch_of(world, last_batch=last_batch)[0], wanted)
             for world in (5, 7, 36):
@@ -62,7 +62,7 @@ class Sets(unittest.TestCase):
             self.assertEqual(sum(n for _, n, _ in batches), 96)
             self.assertTrue(all(n == length for _, n, length in batches))
         ends = [sum(n for _, n, _ in batches) for batches in counts]
-        self.assertLessEqual(max(ends) - min(ends), 1)  # what differs is not always the same process's
+        self.assertLessEqual(max(ends) - min(ends), 1)  # the process that has one more is not always the same
 
     def test_the_last_batch_padded(self):
         found, _ = epoch_of(7, last_batch="pad", batch_size=UNEVEN)

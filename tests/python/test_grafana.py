@@ -26,7 +26,7 @@ def is_schema(kind):
 
 
 def wrong_scalars(value, kind, at):
-    """The places whose values are no `kind`: an enumeration, a type of JSON's, or a class of the schema."""
+    """Yield the places whose values are no `kind`: an enumeration, a type of JSON's, or a class of the schema."""
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         is_right = value in [one.value for one in kind]
     elif isinstance(value, bool):
@@ -38,9 +38,9 @@ def wrong_scalars(value, kind, at):
 
 
 def wrong(value, kind, at):
-    """The places at and below `at` whose values are not of the type `kind` of the schema."""
+    """Yield the places at and below `at` whose values are not of the type `kind` of the schema."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Union:  # of several classes it is the one that decoded the value
+    if origin is typing.Union:  # among several classes it is the one that decoded the value
         kinds = [one for one in arguments if type(value) is one] or arguments
         found = [list(wrong(value, one, at)) for one in kinds]
         yield from min(found, key=len)
@@ -59,7 +59,7 @@ def wrong(value, kind, at):
 
 
 def lost(given, kept, at):
-    """The places at and below `at` that the schema does not know."""
+    """Yield the places at and below `at` that the schema does not know."""
     if isinstance(given, dict) and isinstance(kept, dict):
         for key, one in given.items():
             yield from lost(one, kept[key], f"{at}.{key}") if key in kept else [f"{at}.{key} is unknown"]

@@ -52,7 +52,7 @@ def rows(ops, **options):
 
 
 def by_pillow(image, ops):
-    """The operations one after the other, each by Pillow alone."""
+    """Return the operations one after the other, each by Pillow alone."""
     for op in ops:
         if isinstance(op, Gray):
             image = image.convert("L")

@@ -22,7 +22,7 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".w
 
 
 def below(folder):
-    """The images below a folder in the order of torchvision: bytes, below it."""
+    """Return the images below a folder in the order of torchvision: bytes, below it."""
     found = []
     for root, _, names in sorted(os.walk(os.fsencode(folder), followlinks=True)):
         if any(part.startswith(b".") for part in os.path.relpath(root, os.fsencode(folder)).split(b"/") if part != b"."):
@@ -38,7 +38,7 @@ def classes_of(folder):
 
 
 def walk(folder):
-    """[(path as bytes, class number)] of a folder with class folders."""
+    """Return [(path as bytes, class number)] of a folder with class folders."""
     return [(os.path.join(os.fsencode(name), path), label) for label, name in enumerate(classes_of(folder))
             for path in below(os.path.join(folder, name))]
 
@@ -100,7 +100,7 @@ class Folders(Case):
         self.assert_says(words, penstock.Dataset, folder)
 
     def indexes(self):
-        """{path: inode} of all index files."""
+        """Return {path: inode} of all index files."""
         return {path: os.stat(path).st_ino for root, _, names in os.walk(self.folder)
                 for path in (os.path.join(root, name) for name in names) if path.endswith(".index")}
 
@@ -291,7 +291,7 @@ class Right(Folders):
             self.assertEqual([(sample["jpg"], sample["cls"]) for sample in data], wanted)
         with penstock.Dataset(self.path("flat")) as data:
             self.assertEqual(len(data), 1)
-        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # which has an index inside
+        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # the folder has an index inside
         self.command("pack", "--jpeg", "keep", flat, self.path("classes"))
         with penstock.Dataset(self.path("classes")) as data:
             self.assertEqual(data.names, ("a",))
@@ -409,7 +409,7 @@ class Wrong(Folders):
         os.makedirs(self.path("empty"))
         self.refuse(self.path("empty"), "is not a data set: it is empty;")
         folder = self.put({"a.txt": b"x", "n/t.npy": array, "n/index.json": b"", "i/a.jpg": image_file(1, "JPEG")}, "part")
-        self.refuse(folder + "/n/index.json", "is a file; must be a directory with")  # of MDS, not of arrays
+        self.refuse(folder + "/n/index.json", "is a file; must be a directory with")  # an index.json is MDS's, not one of arrays
         self.refuse(folder + "/i/a.jpg", "is one file of a data set of the format folder; open its directory, " + folder + "/i")
         self.refuse(self.path("missing"), "no such file")
 
@@ -487,7 +487,7 @@ class Wrong(Folders):
                 self.assertEqual(len(data), n)
 
     def test_advice_for_two_formats_never_names_a_part_of_a_data_set(self):
-        """Whoever opens the first of ten archives trains on a tenth."""
+        """A user who opens the first of ten archives trains on a tenth."""
         def packed():
             out = io.BytesIO()
             with tarfile.open(fileobj=out, mode="w:gz") as tar:

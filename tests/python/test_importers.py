@@ -294,7 +294,7 @@ class Files(Case):
             self.assertEqual({name: field.kind for name, field in d.schema.items()},
                              {"int32": "int32", "null": "float64", "float32": "float32"})
             self.assertTrue(np.isnan(d[1]["null"]))
-        for column in (pa.array(["a", None]), pa.array([True, None])):  # which no number stands for
+        for column in (pa.array(["a", None]), pa.array([True, None])):  # no number stands for these
             parquet.write_table(pa.table({"x": column}), self.path("x.parquet"))
             for source in (self.path("x.parquet"), pa.table({"x": column}).to_pandas()):
                 self.assert_says("field x: sample 1 has a null (", quiet, source, self.path("no"))

@@ -41,7 +41,7 @@ def _resized(size, args):
 
 
 def _rotated(size, args):
-    """The inverse matrix and the size of a rotation about the centre."""
+    """Return the inverse matrix and the size of a rotation about the centre."""
     (height, width), angle = size, math.radians(args[0])
     to = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     centre, new = np.array([width / 2, height / 2]), size
@@ -83,7 +83,7 @@ def moved(p, size, op):
 
 
 def expected(row, size, ops, pairs=(), keep_outside=False, move=moved):
-    """A row [k, 3] of points of an image of (height, width), moved one by one."""
+    """Return a row [k, 3] of points of an image of (height, width), moved one by one."""
     out, mirrors = np.zeros((len(row), 3)), sum(op.name in ("hflip", "vflip") for op in ops) % 2
     partner = {**{a: b for a, b in pairs}, **{b: a for a, b in pairs}}
     for j, (x, y, visibility) in enumerate(row):
@@ -282,7 +282,7 @@ class Followers(Pointed):
                 np.testing.assert_allclose(found, want, atol=1e-5)
 
     def test_fields_of_any_dtype_form_and_coordinates(self):
-        row = np.array([[[4, 8, 1], [24, 18, 2]]], np.float64)  # of an image of 20 x 40
+        row = np.array([[[4, 8, 1], [24, 18, 2]]], np.float64)  # in an image of 20 x 40
         for dtype, coordinates in (("float32", "pixels"), ("float64", "unit"), ("int16", "pixels"), ("uint64", "pixels"),
                                    ("float16", "pixels")):
             for visibility in (True, False):

@@ -34,7 +34,7 @@ COCO = {
 
 
 def png_of(array):
-    """A gray PNG file."""
+    """Return a gray PNG file."""
     image = optional("PIL.Image")
     file = io.BytesIO()
     image.fromarray(array).save(file, "PNG")
@@ -42,7 +42,7 @@ def png_of(array):
 
 
 def coco(n=3):
-    """Two objects with polygons, of which the first has two, and a crowd with runs; the first n of them."""
+    """Return two objects with polygons, of which the first has two, and a crowd with runs; the first n of them."""
     masks = np.arange(3 * 4 * 6).reshape(3, 4, 6) % 2
     return {
         "image": png_of(np.zeros((4, 6), "u1")),

@@ -459,7 +459,7 @@ class Waiting(unittest.TestCase):
         self.later(ask)
         next(iter(self.data))
         self.assertEqual(told[0][:2], (0, 200))
-        self.assertLess(told[1], slow.GIVE_UP)  # who waits with the other waits so long
+        self.assertLess(told[1], slow.GIVE_UP)  # a thread that waits with the other waits so long
 
 
     def test_others_may_ask_while_the_data_set_is_opened(self):

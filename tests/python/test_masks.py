@@ -57,7 +57,7 @@ def _changed(mask, op, ignore):
 
 
 def expected(mask, ops, ignore, dtype, turn=None, **key):
-    """The mask after the operations that a loader draws for its image. turn: an EXIF orientation."""
+    """Return the mask after the operations that a loader draws for its image. turn: an EXIF orientation."""
     image = optional("PIL.Image")
     made = image.fromarray(mask if mask.dtype == np.uint8 else mask.astype(np.int32))
     if turn is not None:
@@ -71,7 +71,7 @@ def expected(mask, ops, ignore, dtype, turn=None, **key):
 
 
 def any_op(rng):
-    """An operation at random."""
+    """Return an operation at random."""
     size = tuple(int(v) for v in rng.integers(1, 40, 2))
     filters = ["nearest", "bilinear", "bicubic"]
     return [

@@ -24,7 +24,7 @@ CODES = {"uint8": 8, "int8": 9, "uint16": 16, "int16": 17, "float16": 18, "uint3
 
 
 def array(values, has_dtype=True, width=None):
-    """The encoding "ndarray"; without has_dtype that of "ndarray:DTYPE"."""
+    """Return the encoding "ndarray"; without has_dtype that of "ndarray:DTYPE"."""
     if width is None:
         width = sum(max(values.shape) >= limit for limit in (1 << 8, 1 << 16, 1 << 32))
     head = bytes([CODES[values.dtype.name]]) if has_dtype else b""
@@ -41,7 +41,7 @@ def image_list(files, placeholder):
 
 
 def shard(columns, samples):
-    """The bytes of a shard. columns: (name, encoding, size or None); samples: lists of encoded values."""
+    """Return the bytes of a shard. columns: (name, encoding, size or None); samples: lists of encoded values."""
     config = b'{"version": 2}'
     bodies = [b"".join(struct.pack("<I", len(v)) for v, c in zip(sample, columns) if c[2] is None) + b"".join(sample)
               for sample in samples]
@@ -50,7 +50,7 @@ def shard(columns, samples):
 
 
 def entry(columns, name, data, n, **more):
-    """Of a shard in index.json."""
+    """Return the entry of a shard in index.json."""
     return dict({"column_names": [c[0] for c in columns], "column_encodings": [c[1] for c in columns],
                  "column_sizes": [c[2] for c in columns], "compression": None, "format": "mds", "hashes": [],
                  "raw_data": {"basename": name, "bytes": len(data), "hashes": {}}, "samples": n,
@@ -58,7 +58,7 @@ def entry(columns, name, data, n, **more):
 
 
 def every_encoding(i):
-    """{column: (encoding, size, encoded, decoded)} of sample i."""
+    """Return {column: (encoding, size, encoded, decoded)} of sample i."""
     random = np.random.default_rng(i)
     out = {"bytes": ("bytes", None, random.bytes(i % 7), None), "str": ("str", None, f"é {i}".encode(), f"é {i}"),
            "int": ("int", 8, struct.pack("<q", -i), -i), "json": ("json", None, b'{"i": %d}' % i, '{"i": %d}' % i),
@@ -357,7 +357,7 @@ class Compressed(Mds):
     """Shards as streaming compresses them, by the libraries that it uses."""
     @staticmethod
     def packers():
-        """{compression: (ending, function)}: those whose library is there."""
+        """Return {compression: (ending, function)}: those whose library is there."""
         out = {"gz": (".gz", gzip.compress), "bz2:9": (".bz2", bz2.compress)}
         for compression, ending, library, name in (("zstd:7", ".zstd", "zstandard", "compress"), ("br:5", ".br", "brotli", "compress"),
                                                    ("snappy", ".snappy", "snappy", "compress")):
@@ -368,7 +368,7 @@ class Compressed(Mds):
         return out
 
     def pack(self, compression, change=lambda data: data):
-        """A data set of one raw shard, and others that are compressed. Returns the folder and all samples."""
+        """Make a data set of one raw shard, and others that are compressed. Return the folder and all samples."""
         ending, function = self.packers()[compression]
         samples = [every_encoding(i) for i in range(N)]
         path = self.write(samples, name=compression.partition(":")[0], compression=compression)
@@ -566,7 +566,7 @@ class Compressed(Mds):
 
 class Damaged(Mds):
     def read_all(self, path):
-        """Every value of every sample, or the error."""
+        """Return every value of every sample, or the error."""
         try:
             with penstock.Dataset(path) as data:
                 return [data[i] for i in range(len(data))]

@@ -12,7 +12,7 @@ CODES = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float64": 6
 
 
 def idx(dtype, lengths, boundaries, pointers=None, modes=b"", magic=b"MMIDIDX\0\0", version=1, code=None):
-    """The bytes of a .idx."""
+    """Return the bytes of a .idx."""
     lengths = np.asarray(lengths, "<i4")
     if pointers is None:
         pointers = np.cumsum([0, *lengths[:-1].tolist()])[:len(lengths)] * np.dtype(dtype).itemsize
@@ -57,7 +57,7 @@ class Megatron(Case):
             self.assertEqual(sorted(ids), list(range(len(documents))))
 
     def samples(self, path, length, dtype):
-        """(tokens, starts) of each sample of a length."""
+        """Return (tokens, starts) of each sample of a length."""
         with penstock.Dataset(path, foreign=penstock.Foreign(fields={"tokens": (dtype, (length,))})) as data:
             return [(sample["tokens"], sample["starts"]) for sample in data]
 
@@ -306,7 +306,7 @@ class Damaged(Megatron):
                                  outputs={"tokens": penstock.ragged("tokens")}) as loader:
                 change()
                 try:
-                    for batch in loader.epoch(0):  # of a file that was open it has the bytes as they were
+                    for batch in loader.epoch(0):  # a file that was open keeps the bytes as they were
                         for k, i in enumerate(np.asarray(batch.sample_ids).tolist()):
                             wanted = [token for s in documents[i] for token in s.tolist()]
                             self.assertEqual(np.asarray(batch["tokens"][k]).tolist(), wanted)

@@ -28,7 +28,7 @@ def plain(value):
 
 
 def rows_of(batch):
-    """A batch, row by row: all that it says of each."""
+    """Return a batch, row by row: all that it says of each."""
     tensors = [plain(batch[name]) for name in OUTPUTS]
     crops = [batch.crops["image"]] if batch.info is not None and batch.info._crops is not None else []
     return list(zip(batch.sample_ids, *tensors, *crops))

@@ -58,7 +58,7 @@ def loader(given=None, **keywords):
 
 
 def rows(batch):
-    """(data set, id) of each row; checks the tensors."""
+    """Return (data set, id) of each row; checks the tensors."""
     found = list(zip(batch.data_sets, batch.sample_ids))
     assert [BASES[d] + i for d, i in found] == batch["i"][:batch.n_valid].tolist()
     assert all((x == numpy.arange(3) + i).all() for (_, i), x in zip(found, batch["x"]))
@@ -71,7 +71,7 @@ def run(n_epochs=1, given=None, **keywords):
 
 
 def pattern(weights):
-    """A period, filled earliest deadline first, in fractions."""
+    """Return a period, filled earliest deadline first, in fractions."""
     total = sum(map(fractions.Fraction, weights))
     shares = [fractions.Fraction(weight) / total for weight in weights]
     period = math.lcm(*(share.denominator for share in shares)) if hasattr(math, "lcm") else \
@@ -87,7 +87,7 @@ def pattern(weights):
 
 
 def naive(n, segments, sizes, drops=False):
-    """The data sets of n positions, one by one, with those that are used up left out where they drop."""
+    """Return the data sets of n positions, one by one, with those that are used up left out where they drop."""
     given, found, key, begin = [0] * len(sizes), [], None, 0
     for p in range(n):
         weights = [segment for at, segment in segments if at <= p][-1]
@@ -233,7 +233,7 @@ class Resume(unittest.TestCase):
 
 class Subsets(unittest.TestCase):
     def alone(self, path, **keywords):
-        """The ids of a data set that is opened by itself."""
+        """Return the ids of a data set that is opened by itself."""
         with penstock.Loader(path, batch_size=8, last_batch="short", framework="numpy", outputs=["i"], **keywords) as data:
             return [i for batch in data for i in batch.sample_ids]
 

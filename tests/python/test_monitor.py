@@ -64,13 +64,13 @@ def slow_decoder():
 
 
 def stage_of(busy, starved, blocked, n_items, n_threads):
-    """A stage that has counted these, of which no CPU time is known."""
+    """Return a stage that has counted these, of which no CPU time is known."""
     return stats.StageStats(busy, starved, blocked, 0, 0, n_items, n_threads)
 
 
 class Numbers(unittest.TestCase):
     def run_loop(self, loader, seconds, step=0.0, **more):
-        """The readings of a loop of that many seconds."""
+        """Run a loop of that many seconds; return its readings."""
         found = []
         with penstock.Monitor(loader, **{**QUICK, "sinks": found.append, **more}) as watching:
             end = time.monotonic() + seconds
@@ -120,7 +120,7 @@ class Numbers(unittest.TestCase):
         workers = told.stage_workers
         counted = workers.busy_ns + workers.starved_ns + workers.blocked_ns
         share = 100 * workers.busy_ns / counted
-        self.assertLessEqual(counted, whole)  # of the one worker
+        self.assertLessEqual(counted, whole)  # time of the one worker
         self.assertGreater(share, 50)
         self.assertEqual(told.bottleneck, "decode")
         self.assertTrue(told.advice.startswith(f"the workers are busy {share:.0f} % of the time; "), told.advice)
@@ -209,7 +209,7 @@ class Numbers(unittest.TestCase):
         second, stage = 10**9, stage_of
         none = stage(0, 0, 0, 0, 1)
         start = dataclasses.replace(zero, stage_reader=none, stage_workers=none, stage_consumer=none, n_samples=5 * 10**6,
-                                    cpu_ns=10**15)  # of earlier times: they do not count
+                                    cpu_ns=10**15)  # counts of earlier times: they do not matter
         after = dataclasses.replace(
             start, n_batches=start.n_batches + 100, n_samples=start.n_samples + 1000, cpu_ns=start.cpu_ns + 10 * second,
             stage_consumer=stage(2 * second, 8 * second, 0, 0, 1), stage_workers=stage(10 * second, 0, 0, 1000, 1),

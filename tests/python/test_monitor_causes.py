@@ -63,8 +63,9 @@ DEADLINE = 60  # seconds
 
 class Causes(unittest.TestCase):
     def loop(self, seconds, step=0.0, size=32, bytes_per_second=0, then=None):
-        """What a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as busy, and would
-        limit: such a loop is run again until there is one, whatever the Monitor said of it; the test is skipped where there is none."""
+        """Return what a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as
+        busy, and would limit: such a loop is run again until there is one, whatever the Monitor said of it; the test is
+        skipped where there is none."""
         library = os.environ.get("PENSTOCK_SLOW_STORAGE")
         if not library:
             self.skipTest("missing: PENSTOCK_SLOW_STORAGE")
@@ -81,12 +82,12 @@ class Causes(unittest.TestCase):
                 self.skipTest("other programs have the cores")
 
     def size(self):
-        """Bytes of a sample."""
+        """Return bytes of a sample."""
         path = sets.photos()
         return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path) if name.endswith(".pstk")) / 40
 
     def cases(self, seen, which):
-        """The cases of a reading's forecast by what changes, each with the "times" of the measured rate."""
+        """Return the cases of a reading's forecast by what changes, each with the "times" of the measured rate."""
         told = seen["forecasts"][which]
         return {case["what"]: {**case, "times": case["samples_per_second"] / told["measured"]} for case in told["cases"]}
 

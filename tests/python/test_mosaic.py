@@ -65,8 +65,8 @@ def in_form(box, form, coordinates):
 
 
 def boxes_of(shown, whole, rows, clip=True, min_side=0, min_area=0, min_visible=0, **written):
-    """Of each mosaic: its boxes, and for each the row and number that it had. Of plain rows, before and after
-    clipping."""
+    """Return for each mosaic its boxes, and for each box the row and number that it had; so for plain rows, before and
+    after clipping."""
     made, origins = [], []
     for row in rows:
         found, origin = [], []

@@ -42,7 +42,7 @@ def loader(**keywords):
 
 class Case(unittest.TestCase):
     def page(self, shown):
-        """The page of an object, which is small, and HTML of ours alone."""
+        """Return the page of an object, which is small, and HTML of ours alone."""
         source = shown._repr_html_()
         self.assertLess(len(source), MOST)
         source.encode()

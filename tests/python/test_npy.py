@@ -25,7 +25,7 @@ def values(dtype, shape, n=N, seed=0):
 
 
 def head(text, version=(1, 0), body=b""):
-    """A .npy file with any text in its head."""
+    """Return a .npy file with any text in its head."""
     text = text if isinstance(text, bytes) else text.encode()
     size = struct.pack("<H" if version[0] == 1 else "<I", len(text))
     return b"\x93NUMPY" + bytes(version) + size + text + body
@@ -57,7 +57,7 @@ class Arrays(Case):
         return array.astype("u1") if array.dtype == bool else array
 
     def check_epochs(self, path, arrays, epochs=(0,), **keywords):
-        """Every row of every field is NumPy's, every sample comes once. Returns the ids in order."""
+        """Check that every row of every field is NumPy's, and that every sample comes once. Return the ids in order."""
         keywords = dict({"batch_size": 32, "framework": "numpy", "last_batch": "short", "device": "cpu"}, **keywords)
         order = []
         with penstock.Loader(path, **keywords) as loader:
@@ -230,7 +230,7 @@ class Right(Arrays):
         seen = [identity()]
         self.assertEqual(identity(), seen[0])
         file = os.path.join(path, "x.npy")
-        os.rename(path, self.path("moved"))  # where it lies is no part of it
+        os.rename(path, self.path("moved"))  # the path is no part of the identity
         path = self.path("moved")
         self.assertEqual(identity(), seen[0])
         file = os.path.join(path, "x.npy")

@@ -42,7 +42,7 @@ OF = {("boxes", "form"): "xyxy", ("RandomBoxBlur", "radius"): (0.1, 2.0), ("Rand
 
 
 def arguments(name, function):
-    """{parameter: value} of those that must be given; None: a value is missing here."""
+    """Return {parameter: value} of those that must be given; None: a value is missing here."""
     found = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -96,7 +96,7 @@ ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|ch
 SIZES_AND_PATHS = ["1G", "64 MB", b"", b"a\0b", pathlib.Path("x"), pathlib.Path("a\0b"), pathlib.PurePosixPath("."), "/dev/null", "/proc/self/mem",
                    "/proc/no/such/folder", "s3://bucket/x", "\udcff", "\ud800", "x" * 300, "/" + "x/" * 3000]
 NEEDS = {"TensorBoard": "tensorboard", "Prometheus": "prometheus_client", "TextFile": "prometheus_client"}
-# Of a loader: the argument that takes each, and what must be given.
+# Topics of a loader: the argument that takes each, and what must be given.
 TOPICS = {"GlobalBatch": ("batch_size", {"rows": 4}), "Device": ("device", {}), "Order": ("order", {}), "Ranks": ("ranks", {}),
           "Memory": ("memory", {}), "Reading": ("reading", {}), "Observe": ("observe", {}), "Foreign": ("foreign", {})}
 SUBSETS = {"Range": {"first": 0, "last": 5}, "Ids": {"ids": [1, 2]}, "Fraction": {"start": 0, "stop": 0.5}, "Fold": {"k": 0, "of": 4},
@@ -256,7 +256,7 @@ class Watches(Walks):
             def watch(**given):
                 with penstock.Monitor(**{"every": 60, "gpu": None, "ranks": None, "line": False, **given}):
                     pass
-            with contextlib.redirect_stderr(io.StringIO()), self.assertLogs("penstock.monitor"):  # of functions that are none of a Reading
+            with contextlib.redirect_stderr(io.StringIO()), self.assertLogs("penstock.monitor"):  # logged for functions that are none of a Reading
                 self.walk("Monitor", penstock.Monitor, watch, {"loader": loader})
 
     def test_sinks(self):

@@ -22,7 +22,7 @@ def settings_of(kind, n, seed=0, epoch=0, **members):
 
 
 def batch_of(settings, position):
-    """The ids of the library's batch; None past the end."""
+    """Return the ids of the library's batch; None past the end."""
     ids = (ctypes.c_uint64 * (settings.batch_size or -(-settings.global_batch_size // settings.world)))()
     n_valid = _c.lib.pstk_order_batch(ctypes.byref(settings), position, ids)
     assert n_valid >= 0

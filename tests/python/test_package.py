@@ -68,7 +68,7 @@ def elf_abi(image: bytes) -> tuple[int, int]:
 
 
 def cubins(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The machine codes in a library: ELF files for NVIDIA's GPUs, by their compute capability."""
+    """Yield the machine codes in a library: ELF files for NVIDIA's GPUs, by their compute capability."""
     starts = [match.start() for match in re.finditer(rb"\x7fELF\x02\x01", data)] + [len(data)]
     for begin, end in zip(starts, starts[1:]):
         image = data[begin:end]
@@ -93,7 +93,7 @@ def run(*command: object, cwd: pathlib.Path | None = None, status: int = 0, **va
 
 
 class SourceTest(unittest.TestCase):
-    """Of the package as it lies here."""
+    """Tests of the package as it lies here."""
 
     def test_one_version(self) -> None:
         """meson.build and the package say the same."""
@@ -190,7 +190,7 @@ class WheelTest(unittest.TestCase):
 
     @classmethod
     def installed(cls) -> set[str]:
-        """Every file and folder of the environment, but pip's own compiled ones."""
+        """Return every file and folder of the environment, but pip's own compiled ones."""
         found = (str(path.relative_to(cls.top / "venv")) for path in (cls.top / "venv").rglob("*"))
         own = re.compile("/(pip|setuptools|pkg_resources|_distutils_hack)(/|$)")
         return {path for path in found if not own.search(path)}

@@ -26,7 +26,7 @@ MEMBERS = {"ustar": tarfile.USTAR_FORMAT, "pax": tarfile.PAX_FORMAT}
 
 
 def archive(numbers, size=3000, form="ustar"):
-    """An archive of samples, half of whose bytes do not compress."""
+    """Return an archive of samples, half of whose bytes do not compress."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=MEMBERS[form]) as tar:
         for n in numbers:
@@ -46,7 +46,7 @@ def stored(data, level=0, strategy=zlib.Z_DEFAULT_STRATEGY):
 
 
 def full_header(data):
-    """A member whose header has everything that RFC 1952 knows."""
+    """Return a member whose header has everything that RFC 1952 knows."""
     head = b"\x1f\x8b\x08" + bytes([2 | 4 | 8 | 16]) + bytes(6)
     head += struct.pack("<H", 300) + bytes(300) + b"a name\0" + b"a comment\0"
     head += struct.pack("<H", zlib.crc32(head) & 0xffff)
@@ -74,7 +74,7 @@ GZIPS = {
 
 
 def large_archive(seed):
-    """An archive of 12 MB, of one size whatever the seed."""
+    """Return an archive of 12 MB, of one size whatever the seed."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for i in range(24):
@@ -85,7 +85,8 @@ def large_archive(seed):
 
 
 def one_frame(data, window=13):
-    """One zstd frame of blocks that are stored, without a checksum: it is unpacked into the cache, if it is large."""
+    """Return one zstd frame of blocks that are stored, without a checksum: it is unpacked into the cache, if it is
+    large."""
     out = [struct.pack("<IBB", 0xfd2fb528, 0, window << 3)]
     for i in range(0, len(data), 1 << 17):
         block = data[i:i + (1 << 17)]
@@ -409,7 +410,7 @@ class Packed(Case):
 
     @staticmethod
     def sample(folder, cache, i=0, out=None):
-        """The hash of a sample of a large archive, or the exception."""
+        """Return the hash of a sample of a large archive, or the exception."""
         out = [] if out is None else out
         try:
             with penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache)) as data_set:

@@ -100,7 +100,7 @@ class Parallel(Case):
                 self.assertIsInstance(error.__cause__, KeyError)
                 self.assertEqual(self.left(), [])
         error = self.assert_says("sample 33", quiet, Source(bad=33, how="odd"), self.path(), num_workers=2)
-        self.assertIn("__getitem__", str(error.__cause__))  # where it was
+        self.assertIn("__getitem__", str(error.__cause__))  # it says where the error was
         self.assert_says(
             ["sample 33", "field x", "str"], quiet, Source(bad=33, how="type"), self.path(), num_workers=2
         )
@@ -199,7 +199,7 @@ class Parallel(Case):
         self.assertEqual(self.left(), ["data"])
 
     def stopped(self, workers, stop, context="fork"):
-        """A program that packs, stopped in the midst of it. Returns its status and the seconds that took."""
+        """Stop a program in the midst of packing. Return its status and the seconds that took."""
         code = (
             "import os, sys, time, penstock\n"
             "class S:\n"

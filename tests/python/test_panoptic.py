@@ -17,7 +17,7 @@ optional("PIL.Image")
 CATEGORIES = [{"id": 90, "name": "toothbrush", "isthing": 1}, {"id": 2, "name": "bicycle", "isthing": 1},
               {"id": 184, "name": "tree", "isthing": 0}, {"id": 200, "name": "rug", "isthing": 0}]
 CLASSES = [2, 90, 184, 200]  # by id
-IDS = [1, 255, 256, 65535, 65536, 0xfffffe, 0xffffff]  # of segments, next to random ones
+IDS = [1, 255, 256, 65535, 65536, 0xfffffe, 0xffffff]  # ids of segments, next to random ones
 N_IMAGES = 14
 
 
@@ -31,7 +31,7 @@ def id_to_colour(ids):
 
 
 def interlaced(pixels):
-    """A PNG file of seven passes, which Pillow reads and does not write."""
+    """Return a PNG file of seven passes, which Pillow reads and does not write."""
     height, width, _ = pixels.shape
     passes = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
     rows = b"".join(b"\0" + row.tobytes() for y, x, down, right in passes for row in pixels[y::down, x::right] if row.size)
@@ -41,7 +41,7 @@ def interlaced(pixels):
 
 
 def wanted_masks(colours, segments, classes=None):
-    """The masks of an image, the slow way: one segment after another."""
+    """Return the masks of an image, the slow way: one segment after another."""
     classes = CLASSES if classes is None else classes
     ids = colours[..., 0] + 256 * colours[..., 1].astype(np.int64) + 65536 * colours[..., 2].astype(np.int64)
     dtype = np.uint8 if len(classes) < 256 else np.uint16
@@ -89,7 +89,7 @@ class Panoptic(Case):
         image.save(os.path.join(self.path(folder), self.annotation(number)["file_name"]), **options)
 
     def pack(self, *options, out="data", name="panoptic_x.json", status=0):
-        """Returns what pack said: its summary; or its messages, where it fails."""
+        """Return what pack said: its summary; or its messages, where it fails."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             json.dump(self.whole, file)
         done = subprocess.run([command(), "pack", "--json", "--overwrite", "--coco", self.path(name), *options,
@@ -158,7 +158,7 @@ class Panoptic(Case):
             flipped = image.fromarray(numbers[:, ::-1].astype(np.int32)).resize((30, 20), image.Resampling.NEAREST)
             self.assertEqual(row["segments"].dtype, np.int32)
             np.testing.assert_array_equal(row["segments"], np.array(flipped))
-            for label, segment in zip(row["labels"], row["segment"]):  # of the boxes that are left
+            for label, segment in zip(row["labels"], row["segment"]):  # for the boxes that are left
                 self.assertEqual(label, CLASSES.index(segments[segment - 1]["category_id"]))
                 self.assertTrue((row["classes"][row["segments"] == segment] == label).all())
             self.assertTrue((row["classes"][row["segments"] == 0] == 255).all())
@@ -279,7 +279,7 @@ class Panoptic(Case):
         for change, says in (({"image_id": "x"}, "image_id: value is a text"), ({"segments_info": None}, "id: value is missing")):
             kept = dict(one)
             one.update(change)
-            self.assertIn(says, self.pack("--skip-bad", status=1))  # which image has no segments then?
+            self.assertIn(says, self.pack("--skip-bad", status=1))  # nothing says which image has no segments
             one.update(kept)
 
     def test_the_folder_of_the_masks_is_asked_for(self):

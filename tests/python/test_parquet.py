@@ -59,14 +59,14 @@ class Parquet(TableCase):
             writer.communicate(b"")
 
     def put_parquet(self, columns, name="labels.parquet", n=4):
-        """A table of n images and these columns."""
+        """Return a table of n images and these columns."""
         arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
         path = os.path.join(self.path(), name)
         parquet.write_table(arrow.table({"file_name": self.images(n), **columns}), path)
         return path
 
     def made(self):
-        """The files of rewritten tables."""
+        """Return the files of rewritten tables."""
         return sorted(os.path.join(at, name) for at, _, names in os.walk(self.path("cache/tables")) for name in names
                       if name.endswith((".jsonl", ".fields")))
 

@@ -19,7 +19,7 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def png_of(array, colour=None, palette=b""):
-    """A PNG file of samples of 8 or 16 bits; Pillow writes no colours of 16 bits."""
+    """Return a PNG file of samples of 8 or 16 bits; Pillow writes no colours of 16 bits."""
     array = array if array.ndim == 3 else array[:, :, None]
     height, width, channels = array.shape
     rows = b"".join(b"\0" + row.astype(array.dtype.newbyteorder(">")).tobytes() for row in array)

@@ -23,7 +23,7 @@ RNG = numpy.random.default_rng(5)
 
 
 def smooth(height, width, channels=3):
-    """An image in which neighbouring pixels are alike."""
+    """Return an image in which neighbouring pixels are alike."""
     small = RNG.integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), dtype=numpy.uint8)
     image = numpy.asarray(Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC))
     return numpy.ascontiguousarray(image if channels == 3 else image[:, :, 0])

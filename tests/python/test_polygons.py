@@ -15,7 +15,7 @@ TOLERANCE = 2e-3  # pixels
 
 
 def any_objects(rng, n, size):
-    """Of one image: for each object a list of polygons, none in some, and runs where it has none."""
+    """Return the objects of one image: for each a list of polygons, none in some, and runs where it has none."""
     height, width = size
     return [[rng.uniform(-4, [width + 4, height + 4], (int(rng.integers(3, 90)), 2)).astype(np.float32)
              for _ in range(rng.integers(0, 4))] for _ in range(n)]

@@ -326,7 +326,7 @@ class Ends(Case):
         self.assertEqual(status, 1)
         self.assertIn("cannot work: 'inner' is not in the script where a process imports it (move it above `if __name__ "
                       '== "__main__":`, or into a module)', err)
-        self.assertEqual(err.count("Traceback"), 1)  # of the program
+        self.assertEqual(err.count("Traceback"), 1)  # the program's own
 
     def test_an_exception_of_a_script_is_reported_with_its_advice(self):
         _, _, err = self.run_program("""
@@ -362,7 +362,7 @@ class Ends(Case):
         self.assertEqual(status, 1)
         self.assertIn('script.py opens its loader also where a process imports it for its functions; must not (put '
                       'what the script does under `if __name__ == "__main__":`, or', err)
-        self.assertEqual(err.count("Traceback"), 1)  # of the program
+        self.assertEqual(err.count("Traceback"), 1)  # the program's own
 
     def test_functions_of_an_interactive_session_are_refused(self):
         text = textwrap.dedent(f"""

@@ -15,7 +15,7 @@ RELEASE = tuple(map(int, (features.version("libjpeg_turbo") or "0").split(".")))
 
 
 def without_last_scans(file, n_scans):
-    """The file up to the end of its scan of that number, and the marker of the end."""
+    """Return the file up to the end of its scan of that number, and the marker of the end."""
     at = 2
     while n_scans:
         is_scan = file[at + 1] == 0xda

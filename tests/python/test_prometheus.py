@@ -45,7 +45,7 @@ def scrape(port):
 
 
 def values(text):
-    """{name: [(labels, value)]} by the library's own parser."""
+    """Return {name: [(labels, value)]} by the library's own parser."""
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -191,7 +191,7 @@ class Endpoint(unittest.TestCase):
         return query
 
     def wait_for(self, query, expression, is_right):
-        """The answer, once it is right; after 60 s the last one."""
+        """Return the answer, once it is right; after 60 s the last one."""
         end, found = time.monotonic() + 60, None
         while time.monotonic() < end:
             with contextlib.suppress(OSError):  # it has not started
@@ -278,7 +278,7 @@ class Text(unittest.TestCase):
 
 
 def full_reading(**more):
-    """A reading with a value for every metric."""
+    """Return a reading with a value for every metric."""
     loader = opened()
     with penstock.Monitor(loader, **QUICK) as watching:
         read_all(loader)
@@ -292,7 +292,7 @@ def full_reading(**more):
 
 
 def dashboard():
-    """The expressions of the Grafana dashboard, with values for its variables."""
+    """Return the expressions of the Grafana dashboard, with values for its variables."""
     panels = json.loads((CONTRIB / "grafana/penstock.json").read_text())["panels"]
     found = [target["expr"] for panel in panels for target in panel["targets"]]
     for variable, value in (("$data_set", ".*"), ("$node", ".*"), ("$__rate_interval", "1m"), ("$__range", "1h")):

@@ -13,7 +13,7 @@ import penstock
 from own_case import Case, N, children, wait_for
 from penstock import python
 
-SIZE = 8  # of a batch; Case.loader has it
+SIZE = 8  # rows of a batch; Case.loader has it
 
 
 def batches_of(array, size=SIZE):

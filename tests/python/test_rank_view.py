@@ -268,7 +268,7 @@ def lived(read):
 
 class Runs(unittest.TestCase):
     def run_both(self, folder, slow, every):
-        """Two ranks in one process, one after the other in each step; rank 0's line, and its alerts."""
+        """Run two ranks in one process, one after the other in each step. Return rank 0's line, and its alerts."""
         settings = {**QUICK, "every": every, "ranks": folder, "name": "both"}
         outputs = {"x": Slow("i", _c.OUTPUT_CALLBACK)}
         alerts, lines = [], []
@@ -320,7 +320,7 @@ class Runs(unittest.TestCase):
             with penstock.Monitor(loader, **{**QUICK, "ranks": Broken()}) as watching:
                 time.sleep(0.3)
                 self.assertIsNotNone(watching.latest)
-        self.assertEqual(len(logged.output), 2, logged.output)  # of put and of the comparison
+        self.assertEqual(len(logged.output), 2, logged.output)  # from put and from the comparison
         self.assertIn("gone", logged.output[0])
 
     def test_a_stopped_and_a_killed_process_are_named(self):

@@ -158,7 +158,7 @@ class Uncompared(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"torch.distributed": group, "torch.distributed.distributed_c10d": c10d}), \
                 mock.patch.object(agreement, "_warned", False):
             self.assertEqual(len(self.warned(ranks=penstock.Ranks(0, 2))), 1)
-            group.get_world_size.return_value = 2  # whose store there is not
+            group.get_world_size.return_value = 2  # such a group, but without a store
             c10d._get_default_store.return_value = None
             with mock.patch.object(agreement, "_warned", False):
                 self.assertEqual(len(self.warned(ranks=penstock.Ranks(0, 2))), 1)
@@ -260,7 +260,7 @@ class Traps(unittest.TestCase):
         self.refused(["Ray Train reports rank 0 of 2", "torchrun rank 1 of 4"], torchrun(1, 4), ray_train=self.ray(0, 2))
         self.refused(["Open MPI reports rank 1 of 4", "PMI rank 0 of 2"], mpi(1, 4), mpi(0, 2, "PMI_"))
         self.assertEqual(self.find(mpi(1, 4), mpi(1, 4, "PMI_")).source, "Open MPI")
-        # what an inner level says counts before that
+        # the report of an inner level counts before that
         self.assertEqual(self.find(torchrun(1, 2), mpi(1, 4), mpi(0, 2, "PMI_")).source, "torchrun")
 
     def test_pmix_has_no_size(self):

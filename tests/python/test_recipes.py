@@ -134,7 +134,7 @@ class Show(Case):
         pixels = np.asarray(penstock.show(self.path(), 2, recipe="ssd", columns=2))
         red = (pixels == (255, 0, 0)).all(axis=2)
         self.assertTrue(red[:, :224].any())
-        scale, top = 224 / 56, (224 - 160) // 2  # of the whole image
+        scale, top = 224 / 56, (224 - 160) // 2  # scale and top of the whole image
         self.assertTrue(red[top + round(5 * scale), round(12 * scale)])
 
     def test_keypoints_and_polygons_are_drawn_in(self):
@@ -145,7 +145,7 @@ class Show(Case):
             writer.add(jpg=image_file(1), points=[[[10, 5, 2], [20, 30, 1], [40, 30, 0]]],
                        corners=[[30, 10], [50, 10], [40, 25], [5, 20], [15, 20], [10, 35]], n=[3, 3])
         pixels = np.asarray(penstock.show(self.path(), 2, recipe="mae", columns=2))[:, :224]
-        scale, top = 224 / 56, (224 - 160) // 2  # of the whole image
+        scale, top = 224 / 56, (224 - 160) // 2  # scale and top of the whole image
 
         def at(x, y):
             return pixels[top + round(y * scale), round(x * scale)].tolist()

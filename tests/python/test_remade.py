@@ -34,14 +34,14 @@ def idat(data):
 
 
 def wrong(chunk, at=-1):
-    """The chunk with one other byte."""
+    """Return the chunk with one other byte."""
     made = bytearray(chunk)
     made[at] ^= 0x20
     return bytes(made)
 
 
 def faults():
-    """{name: file}: each fault by itself, in the middle and at the end."""
+    """Yield {name: file}: each fault by itself, in the middle and at the end."""
     whole = HEAD + idat(DATA) + END
     split = HEAD + b"".join(idat(DATA[i:i + 20]) for i in range(0, len(DATA), 20)) + END
     later = HEAD + idat(DATA) + sets.png_chunk(b"tEXt", b"a\0text") + sets.png_chunk(b"prVt", b"12345") + END
@@ -107,7 +107,7 @@ def pillow(data):
 
 
 def in_folder(name, files):
-    """A folder of images, with these files."""
+    """Return a folder of images, with these files."""
     path = os.path.join(sets.ROOT, name)
     os.makedirs(path)
     for i, data in enumerate(files):
@@ -233,7 +233,7 @@ class Remade(unittest.TestCase):
                     with warnings.catch_warnings(), penstock.Loader(source, batch_size=len(taken), framework="numpy",
                                                                     outputs=outputs, foreign=penstock.Foreign(damaged="accept"),
                                                                     seed=3) as loader:
-                        warnings.simplefilter("ignore")  # that some have palettes
+                        warnings.simplefilter("ignore")  # warnings that some have palettes
                         made.append(numpy.array(next(iter(loader))["x"]))
                         n_damaged = loader.stats().n_damaged_images
                 numpy.testing.assert_array_equal(*made)

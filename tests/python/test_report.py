@@ -26,7 +26,7 @@ def opened(**more):
 
 
 def watched(loader, seconds=0.4, **more):
-    """A Monitor that has ended, of a loop of that many seconds."""
+    """Return a Monitor that has ended, of a loop of that many seconds."""
     with penstock.Monitor(loader, **{**QUICK, **more}) as watching:
         end = time.monotonic() + seconds
         for _ in loader:
@@ -44,7 +44,7 @@ class Report(Case):
         self.path = os.path.join(self.folder, "run.html")
 
     def written(self, watching):
-        """The document of the page; a skip where the command cannot draw."""
+        """Return the document of the page; a skip where the command cannot draw."""
         try:
             watching.report(self.path)
         except penstock.PenstockError as error:
@@ -158,7 +158,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(len(before), most)
         kept.add(self.reading(most))
         after = kept.points()
-        self.assertEqual((len(before), len(after)), (most, most // 2 + 1))  # who has the points keeps them
+        self.assertEqual((len(before), len(after)), (most, most // 2 + 1))  # a caller that has the points keeps them
         self.assertEqual((after[1]["samples_per_s"], after[1]["seconds"], after[1]["time"]), (2.5, 2.0, 13.0))
         for i in range(most + 1, 5 * most):
             kept.add(self.reading(i))

@@ -15,7 +15,7 @@ MISSPELT = "wieghts_"
 
 
 def refusal(of, name, value=None):
-    """The text of the AttributeError; fails where the attribute is set."""
+    """Return the text of the AttributeError; fails where the attribute is set."""
     try:
         setattr(of, name, value)
     except AttributeError as error:
@@ -127,7 +127,7 @@ class Others(unittest.TestCase):
 
     def test_copies_and_pickles_are_as_before(self):
         for one in self.objects():
-            if type(one).__name__ in ("Loader", "Writer", "Monitor"):  # which pickle refuses
+            if type(one).__name__ in ("Loader", "Writer", "Monitor"):  # pickle refuses these
                 continue
             with self.subTest(type(one).__name__):
                 for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):

@@ -22,7 +22,7 @@ class Show(Case):
                 w.add(image=image_file(i) if i % 2 else picture(i), cls=i % 3)
 
     def tiles(self, sheet, side, columns, n):
-        """The pictures, by where they must be."""
+        """Return the pictures, by where they must be."""
         pixels = np.array(sheet)
         places = [(i // columns * (side + LINE + GAP), i % columns * (side + GAP)) for i in range(n)]
         return [pixels[top : top + side, left : left + side] for top, left in places]
@@ -86,7 +86,7 @@ class Show(Case):
 
     def test_a_loader_goes_on_as_if_nothing_was_shown(self):
         def batches(look):
-            """All that three loops over a loader see, the first of them left early."""
+            """Yield all that three loops over a loader see, the first of them left early."""
             with self.open(last_batch="short") as loader:
                 look(loader)
                 for early in (True, False, False):
@@ -111,13 +111,13 @@ class Show(Case):
                 np.testing.assert_array_equal(tile, row)
 
     def test_samples_that_a_loader_drops_are_not_shown(self):
-        for last, n in (("drop", 4), ("short", 6)):  # of 30 samples
+        for last, n in (("drop", 4), ("short", 6)):  # shown, from 30 samples
             with self.open(last_batch=last) as loader:
                 loader.seek(0, 24)
                 self.assertEqual(penstock.show(loader, 9, columns=9).size[0], n * (16 + GAP) - GAP)
 
     def detection(self):
-        """The path of a data set with a box, a triangle and a label in each image."""
+        """Return the path of a data set with a box, a triangle and a label in each image."""
         path = self.path("detection")
         schema = {"jpg": "image", "boxes": penstock.Boxes(of="jpg", rows="objects"),
                   "labels": penstock.Field("int64", (None,), rows="objects"),

@@ -94,7 +94,7 @@ class Sized(Case):
         return penstock.Loader(self.path(), outputs=outputs, **keywords)
 
     def batches(self, outputs, n_epochs=1, **keywords):
-        """Of some epochs: (size_index, what each tensor has)."""
+        """Return for some epochs (size_index, what each tensor has)."""
         with self.loader(outputs, **keywords) as loader:
             return [(batch.size_index, {name: read(batch[name]) for name in batch.keys()})
                     for epoch in range(n_epochs) for batch in loader.epoch(epoch)]

@@ -265,7 +265,7 @@ while data.current_epoch < epochs:
 
 class Killed(unittest.TestCase):
     def start(self, journal, most):
-        """A trainer that stands still after so many batches, 0: never."""
+        """Return a trainer that stands still after so many batches, 0: never."""
         here = os.path.dirname(os.path.abspath(__file__))
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(
             [os.path.dirname(os.path.dirname(penstock.__file__)), here]))

@@ -24,7 +24,7 @@ def opened(subset, path=None, **keywords):
 
 
 def ids_of(subset, path=None, **keywords):
-    """The ids of an epoch, in order."""
+    """Return the ids of an epoch, in order."""
     with opened(subset, path, **keywords) as loader:
         found = [i for batch in loader for i in batch.sample_ids]
         assert len(found) == loader.n_samples and (keywords.get("last_batch") or len(loader) == -(-len(found) // 7))
@@ -32,7 +32,7 @@ def ids_of(subset, path=None, **keywords):
 
 
 def written(kind, values):
-    """A data set with a scalar `c` in each record."""
+    """Return a data set with a scalar `c` in each record."""
     path = os.path.join(tempfile.mkdtemp(dir=sets.ROOT), "c")
     with penstock.Writer(path, {"c": kind}) as writer:
         for value in values:
@@ -207,7 +207,7 @@ class Files(Case):
         code = "import penstock; print(len(penstock.Ids('/dev/stdin')._ids))"
         with open(self.file("ids", b"3\n4\n"), "rb") as file:
             self.assertEqual(subprocess.run([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE, check=True, timeout=60).stdout, b"2\n")
-        reader, writer = os.pipe()  # whose writer writes nothing
+        reader, writer = os.pipe()  # its writer writes nothing
         try:
             done = subprocess.run([sys.executable, "-c", code], stdin=reader, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
         finally:

@@ -34,7 +34,7 @@ def member(name, data=b"", kind=tarfile.REGTYPE, **more):
 
 
 def packed(members, form="ustar"):
-    """The bytes of an archive."""
+    """Return the bytes of an archive."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=FORMATS[form]) as tar:
         for info, data in members:
@@ -43,7 +43,7 @@ def packed(members, form="ustar"):
 
 
 def sample(number, size=None, seed=0):
-    """The members of a sample: {suffix: bytes}."""
+    """Return the members of a sample: {suffix: bytes}."""
     chance = random.Random(f"{seed} {number}")
     return {"cls": str(number).encode(), "txt": f"text {number} é".encode(),
             "bin": chance.randbytes(chance.randrange(3000) if size is None else size)}
@@ -283,7 +283,7 @@ class Tar(Case):
 
     def test_an_archive_cut_anywhere_is_refused(self):
         whole = self.archive(range(6), size=700)
-        end = len(whole.rstrip(b"\0")) // 512 * 512 + 512  # of the last member's data
+        end = len(whole.rstrip(b"\0")) // 512 * 512 + 512  # end of the last member's data
         for size in range(0, len(whole), 512):
             folder = self.put({"0.tar": whole[:size], "1.tar": whole}, f"cut{size}")
             if size > end:

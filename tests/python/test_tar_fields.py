@@ -14,7 +14,7 @@ from data_fixture import Case, np
 
 
 def archive(samples):
-    """The bytes of an archive of [(key, {suffix: bytes})], or of [(name, bytes)] in any order."""
+    """Return the bytes of an archive of [(key, {suffix: bytes})], or of [(name, bytes)] in any order."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for key, given in samples:
@@ -27,7 +27,7 @@ def archive(samples):
 
 
 def picture(number, kind):
-    """The bytes of a small image file, of another size for each number."""
+    """Return the bytes of a small image file, of another size for each number."""
     from PIL import Image
     buffer = io.BytesIO()
     Image.new("RGB", (8 + number % 7, 9), (number % 256, 1, 2)).save(buffer, {"png": "PNG"}.get(kind, "JPEG"))
@@ -164,7 +164,7 @@ with penstock.Loader(sys.argv[1], batch_size=2, n_threads=4, framework="numpy", 
 
 class FirstOf(Members):
     def samples(self, n=60):
-        """Samples that have some of three members, at least one of them, in any order; and what the field is."""
+        """Return samples that have some of three members, at least one of them, in any order; and what the field is."""
         chance, samples, wanted = random.Random(5), [], []
         for number in range(n):
             has = [kind for kind in ("jpg", "png", "jpeg") if chance.random() < 0.5] or ["png"]

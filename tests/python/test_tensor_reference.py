@@ -34,7 +34,7 @@ SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (3, 3), (31, 47), (20, 259))
 
 
 def kernels():
-    """The kernels that this machine and this build have."""
+    """Return the kernels that this machine and this build have."""
     found = []
     for name in ("c", "avx2", "avx512", "neon"):
         try:
@@ -68,12 +68,14 @@ def by_torchvision(name, array, *arguments, **named):
 
 
 def has_reference_weights():
-    """The weights of torch's blur are those of its code for AVX-512; with AVX2 their last place differs: docs/limits.md."""
+    """Return whether torch's blur has the weights of its code for AVX-512; with AVX2 their last place differs:
+    docs/limits.md."""
     return torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def nearly(found, wanted):
-    """`found`, if at most one byte of 10,000, or a single one, differs from `wanted`, and that by 1; else `wanted`."""
+    """Return `found`, if at most one byte of 10,000, or a single one, differs from `wanted`, and that by 1; else
+    `wanted`."""
     if found.shape != wanted.shape:
         return wanted
     differ = np.abs(found.astype(int) - wanted)

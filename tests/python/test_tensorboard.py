@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 
 def scalars(folder):
-    """{tag: [(step, value)]} of the events in a folder."""
+    """Return {tag: [(step, value)]} of the events in a folder."""
     found = EventAccumulator(folder, size_guidance={"scalars": 0})
     found.Reload()
     return {tag: [(one.step, one.value) for one in found.Scalars(tag)] for tag in found.Tags()["scalars"]}

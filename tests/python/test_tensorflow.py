@@ -20,11 +20,12 @@ FILES = ("packed.tfrecord", "unpacked.tfrecord", "raw.tfrecord")
 LISTS = {"bytes": "bytes_list", "float": "float_list", "int64": "int64_list"}
 EXPORTED = {"cls": "int64", "small": "int64", "half": "float32", "weight": "float32", "text": "string", "raw": "string",
             "fixed": "int64", "tokens": "int64", "captions": "string", "files": "string"}  # by TensorFlow's types
-LARGEST = 1.7014117331926443e38  # of many floats that float32 holds
+LARGEST = 1.7014117331926443e38  # the largest of many floats that float32 holds
 
 
 def features(n):
-    """Of record n by key: the kind of list, and its values. Floats are such that float32 holds them."""
+    """Return the features of record n by key: the kind of list, and its values. Floats are such that float32 holds
+    them."""
     return {"image/encoded": ("bytes", [bytes(range(n)) + b"\0\xff"]), "image/class/label": ("int64", [n - 5]),
             "image/class/text": ("bytes", ["Köln".encode() * (n % 3)]), "score": ("float", [n / 8 - 0.5]),
             "pair": ("int64", [-n, 2**40 + n]), "extremes": ("int64", [2**63 - 1, -2**63, 0]),
@@ -57,7 +58,7 @@ def unpacked(n):
 
 
 def empty(kind):
-    """A Feature with a list of no values."""
+    """Return a Feature with a list of no values."""
     return tfrecords.message({"bytes": tfrecords.BYTES, "float": tfrecords.FLOAT, "int64": tfrecords.INT64}[kind], b"")
 
 
@@ -159,7 +160,7 @@ class TensorFlow(Copied):
                         self.assertEqual(plain(data.get(n, name)), plain(wanted) if hasattr(wanted, "tolist") else wanted, (n, name))
 
     def exported(self, data):
-        """The records of an export of this data set, as tf.data gives them."""
+        """Return the records of an export of this data set, as tf.data gives them."""
         penstock.export(data, to="tfrecord", out=self.path("out"), shard_size=1 << 16, overwrite=True)
         files = sorted(str(path) for path in pathlib.Path(self.path("out")).glob("*.tfrecord"))
         return [one.numpy() for one in self.tf.data.TFRecordDataset(files)]

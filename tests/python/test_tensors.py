@@ -27,7 +27,7 @@ def scalars(**keywords):
 
 
 def vectors(**keywords):
-    """Of arrays, which are views in every framework."""
+    """Return a loader of arrays, which are views in every framework."""
     keywords.setdefault("memory", penstock.Memory(n_slots=2))
     return penstock.Loader(sets.vectors(), batch_size=10, shuffle=False, **keywords)
 

@@ -26,7 +26,7 @@ EMPTY = {"floats": Raw(b"\x12\x00"), "ints": Raw(b"\x1a\x00"), "texts": Raw(b"\x
 
 
 def features(n, jpeg=None):
-    """The features of sample n, in the form that a Dataset gives."""
+    """Return the features of sample n, in the form that a Dataset gives."""
     chance = random.Random(n)
     made = {"label": n * 7919 - 50, "large": chance.randrange(-2**63, 2**63), "score": n / 8, "pair": [n, -n],
             "vector": [n / 2, -1.0, 1e30], "text": f"text {n} é".encode(), "ints": [chance.randrange(-9, 2**40) for _ in range(n % 5)],
@@ -36,7 +36,7 @@ def features(n, jpeg=None):
 
 
 def data_of(n, packed=True, **more):
-    """The Example of sample n."""
+    """Return the Example of sample n."""
     made = {key: value if value != [] else EMPTY[key] for key, value in features(n, **more).items()}
     return example(made, packed)
 
@@ -262,7 +262,7 @@ class Optional(Tfrecord):
     """A feature that only some records have."""
 
     def put_some(self, n=12):
-        """Every record has `id`; each third record lacks the others."""
+        """Write records: each has `id`, and each third one lacks the others."""
         return self.put({"0.tfrecord": [example({"id": i} if i % 3 == 1 else {
             "id": i, "label": i, "box": [0.5, 0.25, i / 8, 1.0], "text": b"t%d" % i, "jpeg": image_file(i)}) for i in range(n)]})
 
@@ -323,7 +323,7 @@ class Default(Tfrecord):
     absent = {"label": -3, "small": 255, "score": 0.5, "pair": [7, 8], "text": "none", "raw": b"a\0b", "tags": []}
 
     def features(self, i):
-        """Of record i; None: a feature without a list, which is none for TensorFlow, too."""
+        """Return the features of record i; None: a feature without a list, which is none for TensorFlow, too."""
         if i % 3 == 1:
             return {"id": i}
         if i % 3 == 2:
@@ -347,7 +347,7 @@ class Default(Tfrecord):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         told = json.loads(done.stdout)
         self.assertEqual((told["n_samples"], len(told["skipped"])), (9, 3))
-        self.assertEqual(told["absent"], {"label": 3})  # of records 3, 7 and 11
+        self.assertEqual(told["absent"], {"label": 3})  # records 3, 7 and 11
         with penstock.Dataset(self.path("taken")) as data:
             self.assertEqual(sum(sample["label"] == -3 for sample in data), 3)
 
@@ -465,7 +465,7 @@ class Default(Tfrecord):
         self.assertIn("8 samples have no field label: packed with its default\n", done.stderr)
         check(penstock.Dataset(self.path("command")))
         done = subprocess.run([*command, self.path("part"), "--part=1/4", "--json"], capture_output=True, text=True, check=True)
-        self.assertEqual(json.loads(done.stdout)["absent"], dict.fromkeys(self.absent, 2))  # of records 3, 4 and 5
+        self.assertEqual(json.loads(done.stdout)["absent"], dict.fromkeys(self.absent, 2))  # records 3, 4 and 5
         info = subprocess.run([command[0], "info", folder, *options], capture_output=True, text=True, check=True).stdout
         self.assertRegex(info, "label +scalar i64 .* absent from 8")
 
@@ -564,11 +564,11 @@ class Odd(Tfrecord):
                 self.assertEqual({name: field.n_absent for name, field in data.fields.items()}, absent)
 
     def head(self, data):
-        """Bytes of the size of a message, after its tag of one byte."""
+        """Return bytes of the size of a message, after its tag of one byte."""
         return next(i for i, byte in enumerate(data[1:]) if byte < 128) + 1
 
     def sequence(self, n):
-        """A tf.train.SequenceExample."""
+        """Return a tf.train.SequenceExample."""
         frames = b"".join(tfrecords.message(1, tfrecords.feature(i)) for i in range(n))
         return example({"length": n}) + tfrecords.message(2, tfrecords.message(1, tfrecords.message(1, b"words") + tfrecords.message(2, frames)))
 

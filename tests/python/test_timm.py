@@ -61,9 +61,9 @@ def applied(op, sample_id):
 
 
 def outcomes(name, magnitude, hparams=HPARAMS):
-    """The images that timm's AugmentOp makes of A, each with its share."""
+    """Return the images that timm's AugmentOp makes of A, each with its share."""
     found = {}
-    for coin in (0.2, 0.8):  # of the sign
+    for coin in (0.2, 0.8):  # the coin of the sign
         with mock.patch.object(timm.random, "random", lambda: coin):
             op = timm.AugmentOp(name, 1.0, magnitude, {**hparams})
             key = numpy.asarray(op(Image.fromarray(A))).tobytes()
@@ -142,7 +142,7 @@ class Rand(Case):
         self.check(often, grouped)
 
     def angles(self, op, n=4000):
-        """The magnitudes of rotations."""
+        """Return the magnitudes of rotations."""
         found = [abs(fixed.arguments[0]) / 3 for i in range(n) for fixed in drawn(op, i) if fixed.name == "rotate"]
         self.assertGreater(len(found), n // 20)
         return numpy.array(found)

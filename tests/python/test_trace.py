@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         self.path = os.path.join(self.folder, "trace.json")
 
     def traced(self, n=10, trace_events=0, **keywords):
-        """The trace of n batches."""
+        """Return the trace of n batches."""
         with loader(observe=penstock.Observe(trace_path=self.path, trace_events=trace_events), **keywords) as data:
             for _, _batch in zip(range(n), data):
                 pass
@@ -133,7 +133,7 @@ class Traces(Case):
         for stage in STAGES:
             for batch in range(n_batches):
                 self.assertEqual(rows[stage, batch], 10, stage)
-                if stage not in ("read", "decode"):  # those are of tasks
+                if stage not in ("read", "decode"):  # read and decode are of tasks
                     self.assertEqual(n[stage, batch], 1, stage)
         self.assertEqual({name for name, _batch in n}, set(STAGES))
 

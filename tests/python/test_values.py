@@ -30,7 +30,7 @@ class WholeNumbers(Case):
             for value in (number, -number, np.int64(number), np.array(number), np.uint64(number)):
                 self.refused(kind, value, kind, str(abs(number)), "'int64'")
             self.refused(kind, number, f"up to {number - 1}")
-            # what a float holds, or was made one, goes in
+            # values that a float holds, or that were made one, go in
             for value in (number - 1, 1 - number, number + 1, 0, True, float(number), np.float64(number)):
                 encode(kind, value)
         self.refused("float64", 2**64 - 1, "'uint64'")
@@ -79,7 +79,7 @@ class WholeNumbers(Case):
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.count("rounding is meant"), 2, done.stderr)
-        self.assertEqual(done.stdout.count("must be a flat list"), 5, done.stdout)  # of the other sign
+        self.assertEqual(done.stdout.count("must be a flat list"), 5, done.stdout)  # errors of the other sign
 
     def test_a_mixed_column_is_packed_by_its_schema(self):
         samples = [{"n": 0.5}] * 8 + [{"n": 2**53 + 1}]
@@ -148,7 +148,7 @@ class PilImages(Case):
         return [record["x"] for record in penstock.Dataset(self.path(), decode=True)]
 
     def made(self, mode):
-        """A picture in this mode, its alpha from 0 to 255."""
+        """Return a picture in this mode, its alpha from 0 to 255."""
         module = optional("PIL.Image")
         image = module.fromarray(picture())
         if mode == "P":
@@ -225,7 +225,7 @@ class PilImages(Case):
             words = [repr(mode), "clip", "array field"]
             error = self.assert_says(words, self.stored, module.new(mode, (8, 8)))
             self.assertIsInstance(error, FieldError)
-        # what the message says
+        # do as the message says
         depth = module.fromarray(np.arange(64, dtype="u2").reshape(8, 8) * 1000)
         with penstock.Writer(self.path(), {"x": ("uint16", (None, None))}) as w:
             w.add(x=np.asarray(depth))
@@ -238,7 +238,7 @@ class Dtypes(Case):
                             ("f32", "float32"), (np.float32, "float32"), (np.dtype(">i2"), "int16")):
             self.assertEqual(penstock.Field(dtype).kind, name)
             self.assertEqual(penstock.scalar("x", dtype), penstock.scalar("x", name))
-        # Of one size to NumPy and of another to PyTorch.
+        # These have one size in NumPy and another in PyTorch.
         for name, other in (("float", "'float32' or 'float64'"), ("int", "'int32'"), ("long", "'int64'")):
             self.assert_says(["PyTorch differ", other], penstock.Field, name)
             self.assert_says(["scalar", "PyTorch differ", other], penstock.scalar, "x", name)

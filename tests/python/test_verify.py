@@ -39,7 +39,7 @@ class Verify(Case):
         return folder
 
     def verify(self, path, *options, status=None):
-        """The report of --json."""
+        """Return the report of --json."""
         env = dict(os.environ, PENSTOCK_CACHE=self.path("cache"))
         done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", path, "--json", *options], env=env,
                               capture_output=True, text=True, timeout=100)
@@ -52,7 +52,7 @@ class Verify(Case):
         return found
 
     def bad(self, path, *options):
-        """(shard, record, offset) of each damaged place."""
+        """Return (shard, record, offset) of each damaged place."""
         return [(bad["shard"], bad["record"], bad["offset"]) for bad in self.verify(path, *options, status=1)["bad"]]
 
     def change(self, path, at, xor=1):
@@ -70,7 +70,7 @@ class Verify(Case):
                                                     member(f"{n:04d}.cls", str(n).encode()))])
 
     def data_sets(self):
-        """{format: (folder, {file: a byte of the values of its sample 3})}, three files of ten samples each."""
+        """Return {format: (folder, {file: a byte of the values of its sample 3})}, three files of ten samples each."""
         columns = [("x", "bytes", None)]
         mds = [shard(columns, [[bytes([n + 1]) * 500] for n in range(10)]) for _ in range(3)]
         lists = [entry(columns, f"shard.{k:05d}.mds", data, 10) for k, data in enumerate(mds)]
@@ -195,7 +195,7 @@ class Verify(Case):
         self.assertEqual((found["n_files"], found["n_samples"]), (8, 10 + 4 + 10 + 7 + 2 + 10 + 0 + 10))
         self.assertIn("checked each damaged file only up to", found["note"])
         # Damage of a sample before that of its archive is found, too.
-        flipped[2 * SIZE + 1536 + 512] = ord("x")  # of the label 2
+        flipped[2 * SIZE + 1536 + 512] = ord("x")  # a byte of the label 2
         self.put({"1.tar": bytes(flipped)})
         self.assertEqual(self.bad(folder)[:2], [("1.tar", None, 4 * SIZE), ("3.tar", None, 7 * SIZE)])
         self.assertIn(("1.tar", 2, 2 * SIZE + 2048), self.bad(folder))

@@ -168,7 +168,7 @@ class State(unittest.TestCase):
             with self.assertRaisesRegex(penstock.SettingsError, "order_version is 2, but this loader's is 1"):
                 data.load_state_dict(dict(state, order_version=2))
             self.assertEqual(data.cursor, (0, 0))
-        with loader() as data:  # which chose 1, 64 and 4 by itself
+        with loader() as data:  # this loader chose 1, 64 and 4 by itself
             with self.assertRaisesRegex(penstock.SettingsError, "ways is 8, but this loader's is 1 \\(open the loader "
                                         "with order=penstock.Order\\('windowed', ways=8, block=16, window=2\\)\\)$"):
                 data.load_state_dict(state)

@@ -470,7 +470,7 @@ p.join()
         child = os.fork()
         if child == 0:
             signal.alarm(120)
-            holder = threading.Thread(target=w._lock.acquire)  # of the parent, at work as it forked
+            holder = threading.Thread(target=w._lock.acquire)  # a thread of the parent, at work as it forked
             holder.start()
             holder.join()
             try:
@@ -598,7 +598,7 @@ def struck(n, what, function):
         pass
     finally:
         sys.settrace(None)
-        del strike  # which refers to itself, and so would keep what it refers to
+        del strike  # strike refers to itself, and so would keep what it refers to
     return left <= 0
 
 

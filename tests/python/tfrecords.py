@@ -18,7 +18,7 @@ def masked(data):
 
 
 def frame(data):
-    """A record of these bytes."""
+    """Return a record of these bytes."""
     length = struct.pack("<Q", len(data))
     return length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
 
@@ -37,7 +37,7 @@ def message(number, data):
 
 
 def feature(values, packed=True):
-    """A tf.train.Feature of integers, floats, or bytes; None: without a list."""
+    """Return a tf.train.Feature of integers, floats, or bytes; None: without a list."""
     if values is None:
         return b""
     if not isinstance(values, (list, tuple)):
@@ -55,7 +55,7 @@ def feature(values, packed=True):
 
 
 def example(features, packed=True):
-    """A tf.train.Example; a value that is bytes under the key of a Raw is a Feature already."""
+    """Return a tf.train.Example; a value that is bytes under the key of a Raw is a Feature already."""
     entries = b"".join(
         message(1, message(1, key.encode()) + message(
             2, value.data if isinstance(value, Raw) else feature(value, packed)))
@@ -90,7 +90,7 @@ MESSAGES = [("BytesList", [("value", 1, 3, "bytes", None)]),
 
 
 def example_class():
-    """The class of tf.train.Example, made of a descriptor as protoc would make one."""
+    """Return the class of tf.train.Example, made of a descriptor as protoc would make one."""
     descriptor_pb2 = optional("google.protobuf.descriptor_pb2")
     pool, factory = optional("google.protobuf.descriptor_pool"), optional("google.protobuf.message_factory")
     file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tensorflow", syntax="proto3")

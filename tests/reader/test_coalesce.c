@@ -6,7 +6,7 @@
 #include "reader/coalesce.h"
 #include "support/test.h"
 
-#define ROWS 4 /* of a set, at most */
+#define ROWS 4 /* most rows of a set */
 
 /* Some rows, and what becomes of them. */
 struct layout {
@@ -107,7 +107,7 @@ static struct pstk__span row_number(uint32_t number, uint32_t i)
         .file = number / BEGINS / SIZES, .first = i, .n = 1, .begin = begin, .end = begin + size};
 }
 
-/* All sets of three rows. Returns how many were laid out, 0 where one differs. */
+/* Lay out all sets of three rows. Return how many were laid out, 0 where one differs. */
 static uint64_t sweep(const struct pstk__span_limits *limits)
 {
     const uint32_t n = BEGINS * SIZES * FILES;

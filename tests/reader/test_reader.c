@@ -31,7 +31,7 @@ struct iovec;
 static int fail_after = -1; /* allocations and thread starts count down to a failure */
 static int refuse_ring, refuse_files, refuse_buffers, refuse_update; /* native errno, 0 = none */
 static int refuse_new_flags;  /* 1: the ring is refused with any flag, as on old kernels */
-static atomic_uint n_answers; /* of pstk__reader_result */
+static atomic_uint n_answers; /* calls of pstk__reader_result */
 static enum { AS_IT_IS, SHORT, SHORT_BLOCKS, INTERRUPTED, FAIL_ONE, FAIL_ALWAYS } answer;
 static uint32_t block_size; /* SHORT_BLOCKS: cut at multiples of it, as direct reads are */
 static unsigned fail_at;    /* FAIL_ONE: which answer is EIO */
@@ -182,7 +182,7 @@ static uint32_t expected_size(const struct pstk__read *r)
     return r->size < FILE_SIZE - r->offset ? r->size : (uint32_t)(FILE_SIZE - r->offset);
 }
 
-/* 1: the read gave the file's bytes, all of them, and nothing behind them. */
+/* Return whether the read gave the file's bytes, all of them, and nothing behind them. */
 static int is_right(const struct pstk__read *r)
 {
     const uint8_t *data = r->buffer;
@@ -279,7 +279,7 @@ static int has_uring(void)
             SKIP("io_uring is not permitted here");                                                \
     } while (0)
 
-/* 1: the backend can be tried here. */
+/* Return whether the backend can be tried here. */
 static int usable(uint32_t kind)
 {
     return kind == PSTK_READER_THREADS || has_uring();

@@ -60,7 +60,7 @@ static const uint64_t lengths[3] = {3, 0, 2};
 static const uint32_t runs[5] = {2, 5, 1, 0, 8};
 static const uint32_t three_texts[4] = {3};
 
-/* Of the record's image, which is its first field. */
+/* The view of the record's image, which is its first field. */
 static struct pstk__field_view views[N];
 
 /* A record of three objects in which all agrees. */

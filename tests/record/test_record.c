@@ -9,7 +9,7 @@
 
 #define TAG 0xfeedbeef
 #define NUMBER 41
-#define AT 8192 /* of the record in its shard */
+#define AT 8192 /* offset of the record in its shard */
 
 /* Positions of the parts of the sample's record, with zeros between them. */
 enum {

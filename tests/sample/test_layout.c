@@ -186,7 +186,7 @@ static int wrong_with(check_fn *is_right, const struct sweep *s)
     return 1;
 }
 
-/* All plans of n_outputs outputs. Returns how many the check finds wrong. */
+/* Check all plans of n_outputs outputs. Return how many the check finds wrong. */
 static uint32_t sweep_kinds(check_fn *is_right, struct sweep *s, uint32_t first_size)
 {
     const uint32_t n_kinds = s->plan.on_device ? N_KINDS : CAST;
@@ -276,7 +276,7 @@ TEST(a_device_needs_its_slots_and_two_arrival_buffers)
     CHECK_EQ(sweep(memory_is_right), 0);
 }
 
-/* 1: the smallest size is that of the same outputs in a layout for one row. */
+/* Return whether the smallest size is that of the same outputs in a layout for one row. */
 static int min_is_right(const struct sweep *s)
 {
     static struct pstk__plan plan;

@@ -364,7 +364,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     pstk__plan_close(plan);
     free(packed);
     const struct pstk_op resize =
-        pstk_resize(8, 9); /* what follows params is not there to be read */
+        pstk_resize(8, 9); /* bytes after params are not there to be read */
     const uint32_t older_op = offsetof(struct pstk_op, children);
     void *op = malloc(older_op);
     CHECK(op != NULL);
@@ -412,7 +412,7 @@ TEST(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing)
 
 /* ---- side columns ---------------------------------------------------------------------------- */
 
-static int32_t in_column; /* what the column says of the sample; the record has -5 */
+static int32_t in_column; /* the column's value for the sample; the record has -5 */
 
 static uint32_t one_column(const struct pstk__source *source)
 {

@@ -117,7 +117,7 @@ static struct pstk_output pixels_to(const struct pstk_output *image, struct seen
     return o;
 }
 
-/* 1: a function gets the pixels of image output o that run r wrote for sample k. */
+/* Return whether a function gets the pixels of image output o that run r wrote for sample k. */
 static int same_pixels(const struct fixture *f, const struct pstk_output *o, const struct run *r,
                        uint64_t k)
 {
@@ -231,7 +231,7 @@ static struct image decode_all(const uint8_t *data, size_t size, uint32_t width,
     return m;
 }
 
-/* The file with an Exif segment that holds nothing but this orientation; owned. */
+/* Return the file with an Exif segment that holds nothing but this orientation; owned. */
 static uint8_t *with_orientation(const uint8_t *jpeg, size_t size, uint8_t orientation)
 {
     const uint8_t segment[36] = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,
@@ -414,8 +414,8 @@ TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
     fixture_close(&f);
 }
 
-/* 1: the second row, of the same list with random erasings, is the first row with the areas drawn.
- */
+/* Return whether the second row, of the same list with random erasings, is the first row with the
+ * areas drawn. */
 static int is_erased(const struct pstk__output *o, void *plain, const void *erased)
 {
     const struct pstk_shape shape = {.height = 30, .width = 40, .channels = 3};

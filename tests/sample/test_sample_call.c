@@ -8,8 +8,7 @@ struct wish {
     int result;
     int64_t write_at;   /* writes a byte there, from the end of the pixels; -1: does not */
     int64_t scratch_at; /* the same of the scratch, from its begin */
-    const char *why; /* what it says; NULL: nothing. Without an end if it is longer than a message
-                      */
+    const char *why; /* the message; NULL: nothing. Without an end if it is longer than a message */
     uint32_t n_calls;
     struct pstk_shape shape;
     uint64_t random[2];
@@ -196,7 +195,7 @@ TEST(wrong_members_are_named)
     CHECK(open_result(&op, "function, user: values are set; must be NULL"));
 }
 
-/* The same pixels come from pstk_op_apply if the op has the random bits that were drawn. */
+/* pstk_op_apply makes the same pixels if the op has the random bits that were drawn. */
 TEST(an_operation_that_was_drawn_applies_to_pixels_of_the_program)
 {
     struct wish wish = {.write_at = -1, .scratch_at = -1};

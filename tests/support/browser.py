@@ -15,7 +15,7 @@ class BrowserError(Exception):
 
 
 def find():
-    """The path of Chromium or Chrome, or None."""
+    """Return the path of Chromium or Chrome, or None."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -63,7 +63,7 @@ class Browser:
         return json.loads(one)
 
     def call(self, method, **params):
-        """The result of a method of the protocol. Events that come meanwhile are kept in `events`."""
+        """Return the result of a method of the protocol. Events that come meanwhile are kept in `events`."""
         self._id += 1
         message = {"id": self._id, "method": method, "params": params}
         if self._session:
@@ -93,7 +93,7 @@ class Browser:
             self.events.append(self._message(end))
 
     def run(self, script):
-        """The value of an expression of JavaScript."""
+        """Return the value of an expression of JavaScript."""
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise BrowserError(json.dumps(found["exceptionDetails"])[:2000])
@@ -114,7 +114,7 @@ class Browser:
         return found
 
     def requests(self):
-        """The addresses that the page asked for since open(), except its own file and data in itself."""
+        """Return the addresses that the page asked for since open(), except its own file and data in itself."""
         urls = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith(("data:", "file:"))] + [
             url for url in urls if url.startswith("file:")][1:]

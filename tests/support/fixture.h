@@ -18,7 +18,7 @@
 
 struct fixture {
     char dir[200];         /* owned: removed by fixture_close */
-    struct pstk_error err; /* of the last call */
+    struct pstk_error err; /* error of the last call */
 };
 
 #define FIXTURE_FIELDS 4
@@ -185,7 +185,7 @@ static inline uint8_t *fixture_load(const char *path, size_t *size)
     return bytes;
 }
 
-/* 1 when two directories have the same files with the same bytes. */
+/* Return whether two directories have the same files with the same bytes. */
 static inline int fixture_same(const char *a, const char *b)
 {
     DIR *d = opendir(a);

@@ -19,7 +19,7 @@ struct subject {
     size_t size;
     struct pstk__arena arena;
     struct pstk__jpeg_image image;
-    uint8_t *out; /* what choose made, to be freed */
+    uint8_t *out; /* output of choose, to be freed */
     uint64_t out_size;
     int exact;
     struct pstk_error err;
@@ -164,7 +164,7 @@ static int is_image_of(const struct pstk__jpeg_image *image, const uint8_t *file
     return is;
 }
 
-/* All rows as libjpeg gives them, to be freed; one datastream of tables may stand before. */
+/* Return all rows as libjpeg gives them, to be freed; one datastream of tables may stand before. */
 static uint8_t *pixels_of(const uint8_t *file, size_t size, size_t *n)
 {
     struct jpeg_decompress_struct c;

@@ -63,7 +63,7 @@ static void jpeg_set_scans(struct jpeg_compress_struct *c, const struct jpeg_spe
     }
 }
 
-/* Returns the file, to be freed, and its size. */
+/* Return the file, to be freed, and its size. */
 static uint8_t *jpeg_write(const struct jpeg_spec *spec, size_t *size)
 {
     struct jpeg_compress_struct c;

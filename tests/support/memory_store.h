@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct memory_file {
-    const char *end;     /* of its path */
+    const char *end;     /* end of its path */
     const uint8_t *data; /* borrowed */
     uint64_t size;
 };

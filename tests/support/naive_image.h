@@ -114,7 +114,7 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
     return out;
 }
 
-/* 1 when the row is what the oracle makes of the upright image m (which stays). */
+/* Return whether the row is what the oracle makes of the upright image m (which stays). */
 static int naive_equal(struct image m, const struct pstk_output *o, uint64_t sample_id,
                        const void *row)
 {

@@ -142,7 +142,7 @@ static inline int oracle_rest_zero(const struct oracle *o, const struct pstk_bat
     return 1;
 }
 
-/* 1 when the batch is what the naive loop gives, byte for byte. Says what differs. */
+/* Return whether the batch is what the naive loop gives, byte for byte. Says what differs. */
 static inline int oracle_equal(struct oracle *o, const struct pstk_batch *b)
 {
     uint64_t *ids = calloc(o->s.batch_size, sizeof *ids);

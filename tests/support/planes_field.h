@@ -197,7 +197,7 @@ static uint64_t field_bound(const struct pstk__jpeg_frame *f)
     return 400 * blocks + 300ull * pstk__planes_mcu_rows(f) + 20000;
 }
 
-/* An image's field, in memory of its size, to be freed. NULL: it cannot be written. */
+/* Return an image's field, in memory of its size, to be freed. NULL: it cannot be written. */
 static uint8_t *field_write(const struct pstk__jpeg_image *image, uint32_t skeleton_size,
                             uint64_t *size)
 {
@@ -257,7 +257,7 @@ static void field_close(struct field_reader *r)
     }
 }
 
-/* 1 when the coefficients are those. */
+/* Return whether the coefficients are those. */
 static int field_has(const struct field_reader *r, int16_t *const blocks[4])
 {
     const struct pstk__jpeg_frame *f = &r->planes.header.frame;

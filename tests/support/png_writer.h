@@ -20,7 +20,7 @@ struct png_spec {
     int transparent;  /* 1: a tRNS chunk where the colour type allows it */
     int key_is_first; /* with transparent, of gray and RGB: the key is the first pixel; else 1, or
                          1, 2, 3 */
-    int n_colors;     /* of the palette, 0: as many as the indices need */
+    int n_colors;     /* colours of the palette, 0: as many as the indices need */
 };
 
 struct png_bytes {
@@ -42,7 +42,7 @@ static uint8_t png_palette_byte(uint32_t index, uint32_t channel)
     return (uint8_t)(index * 37 + channel * 91 + 5);
 }
 
-/* The key of a tRNS chunk, per channel. */
+/* Return the key of a tRNS chunk, per channel. */
 static uint16_t png_key(const struct png_spec *s, uint32_t channel)
 {
     const uint32_t own = s->color & PNG_COLOR_MASK_COLOR ? channel : 0;
@@ -62,7 +62,7 @@ __attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, ui
     return (uint8_t)(s->depth == 16 ? v >> 8 : v * 255 / ((1u << s->depth) - 1));
 }
 
-static const png_byte png_alpha[4] = {0, 128, 255, 3}; /* of the palette's first entries */
+static const png_byte png_alpha[4] = {0, 128, 255, 3}; /* for the palette's first entries */
 
 /* The alpha that Pillow gives a pixel: it compares a key, in its low bytes, with the 8-bit pixels;
  * of 1 bit, any key but 0 is white. */

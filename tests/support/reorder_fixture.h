@@ -70,7 +70,7 @@ struct world {
     struct pstk__partition partition;
     struct pstk__cursor start;
     uint64_t waited_ns;
-    struct pstk_error err; /* of the last take */
+    struct pstk_error err; /* error of the last take */
 };
 
 static inline int world_open(struct world *w, const struct world_config *c)
@@ -109,7 +109,7 @@ static inline void world_close(struct world *w)
     pools_close(&w->p);
 }
 
-/* The reader. */
+/* Claim the next batch, as the reader does. */
 static inline struct pstk__slot *claim(struct world *w)
 {
     struct pstk__slot *s = pstk__slot_begin(w->p.host, 0);
@@ -125,7 +125,7 @@ static inline void put_one(struct world *w, struct pstk__slot *s)
     pstk__reorder_put(&w->reorder, s);
 }
 
-/* The uploader takes the next batch: the slot that it loads, or NULL. */
+/* Take the next batch, as the uploader does. Return the slot that it loads, or NULL. */
 static inline struct pstk__slot *upload_take(struct world *w, struct pstk__slot **from)
 {
     struct pstk__slot *to = pstk__slot_load(w->p.device);

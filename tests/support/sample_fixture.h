@@ -49,9 +49,9 @@ struct image {
 struct fixture {
     struct pstk__source source;
     struct pstk__field_view views[N_FIELDS];
-    uint8_t *bytes; /* of the record */
+    uint8_t *bytes; /* bytes of the record */
     uint64_t size;
-    uint8_t *stored; /* of img where it is compressed */
+    uint8_t *stored; /* stored bytes of img where it is compressed */
 };
 
 static inline uint8_t draw_byte(void)

@@ -39,7 +39,7 @@ static inline void sample_set_path(char *path, size_t size)
     rmdir(path);
 }
 
-/* A byte that depends on its sample and place. */
+/* Return a byte that depends on its sample and place. */
 static inline uint8_t sample_set_byte(uint64_t sample, uint64_t i)
 {
     uint64_t x = (sample + 1) * 0x9E3779B97F4A7C15u + i * 0xC2B2AE3D27D4EB4Fu;

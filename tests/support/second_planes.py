@@ -49,7 +49,7 @@ def dqt(number, quant):
 
 
 def usual_skeleton(planes):
-    """The skeleton that follows from the header."""
+    """Return the skeleton that follows from the header."""
     components, tables = planes.components, []
     frame = struct.pack(">B2HB", 8, planes.height, planes.width, len(components))
     for i, c in enumerate(components):
@@ -82,7 +82,7 @@ ZIGZAG = sorted(((x, y) for x in range(8) for y in range(8)),
 
 
 def read_quant(field, at):
-    """A quantisation table in natural order, and where it ends."""
+    """Return a quantisation table in natural order, and where it ends."""
     form = field[at] if at < len(field) else 4
     end = at + (1 + (64 << form) if form < 2 else 2)
     need(form < 4 and end <= len(field), "quantisation table")
@@ -120,7 +120,7 @@ def to_i16(v):
 # ---- tables ------------------------------------------------------------------------------------
 
 def read_table(data, signed):
-    """A list of 1024 slots: (symbol, frequency, slot - the symbol's first)."""
+    """Return a list of 1024 slots: (symbol, frequency, slot - the symbol's first)."""
     nibbles = [n for byte in data for n in (byte & 15, byte >> 4)]
     order = [0, *(s for v in range(1, 128) for s in (v, 256 - v)), 128] if signed else range(256)
     at, place, now, found = 0, 0, 8, []
@@ -152,7 +152,7 @@ def read_table(data, signed):
 
 
 def read_models(data, built_in=None):
-    """The table of each context. built_in: those of the set, or None."""
+    """Return the table of each context. built_in: those of the set, or None."""
     if built_in and not data:
         return built_in
     joined, at = int.from_bytes(data[:6], "little"), 9 if built_in else 6
@@ -178,7 +178,7 @@ def read_models(data, built_in=None):
 
 
 def read_sets():
-    """The bytes of the built-in sets, from the appendix of FORMAT.md."""
+    """Return the bytes of the built-in sets, from the appendix of FORMAT.md."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "spec", "FORMAT.md")
     with open(path, encoding="utf-8") as f:
         found = re.findall(r"^Set (\d+), (\d+) bytes:\n```\n([0-9a-f\n]+)```$", f.read(), re.M)
@@ -190,7 +190,7 @@ def read_sets():
 
 @functools.lru_cache(maxsize=None)
 def built_in_tables(number):
-    """The tables of a set, by context; None: there is no set."""
+    """Return the tables of a set, by context; None: there is no set."""
     if number == 0:
         return None
     sets = read_sets()
@@ -212,7 +212,7 @@ class Coder:
         self.order = [4 * (j % quarter) + j // quarter for j in range(n_lanes)]
 
     def run(self, tables):
-        """A symbol for each of these tables."""
+        """Return a symbol for each of these tables."""
         out = bytearray(len(tables))
         for group in range(0, len(tables), self.n):
             for lane, place in enumerate(self.order):
@@ -303,7 +303,7 @@ class Planes:
         return end
 
     def strip_rows(self, strip):
-        """Each component with its rows of a strip."""
+        """Yield each component with its rows of a strip."""
         for c in self.components:
             height = self.strip_height * c.step
             yield c, range(strip * height, min(c.rows, (strip + 1) * height))
@@ -347,7 +347,7 @@ class Planes:
             first[c] = first.get(c, 0) if x else block[0]
 
     def rebuild(self, zstd):
-        """The file; None where this reader does not code its scans anew."""
+        """Return the file; None where this reader does not code its scans anew."""
         skeleton = usual = usual_skeleton(self)
         if self.skeleton:
             skeleton = zstd(self.skeleton, usual, self.plain_skeleton)
@@ -399,7 +399,7 @@ class Bits:
 
 
 def codes(counts, values):
-    """(code, length) by value."""
+    """Return (code, length) by value."""
     out, code, values = {}, 0, iter(values)
     for length, count in enumerate(counts, 1):
         for _ in range(count):
@@ -423,7 +423,7 @@ class File:
             at = end
 
     def write(self):
-        """None where a scan is not Huffman-coded and sequential."""
+        """Return None where a scan is not Huffman-coded and sequential."""
         data, out, at, copied = self.skeleton, b"", 2, 0
         while at + 1 < len(data) and data[at:at + 2] != b"\xff\xd9":
             if data[at] != 0xff or data[at + 1] in (0x00, 0xff):  # bytes that a decoder passes over
@@ -461,7 +461,7 @@ class File:
 
 
 def units(components):
-    """The units of a scan, each a list of (number in the scan, block)."""
+    """Yield the units of a scan, each a list of (number in the scan, block)."""
     if len(components) == 1:
         c = components[0]
         for y in range(c.height):

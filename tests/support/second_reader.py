@@ -147,7 +147,7 @@ def entry_words(entry):
 # ---- zstd, where there is one ----------------------------------------------------------------
 
 def find_zstd():
-    """A function (data, dictionary or None, plain size) -> bytes, or None."""
+    """Return a function (data, dictionary or None, plain size) -> bytes, or None."""
     try:
         from compression import zstd
 
@@ -389,7 +389,7 @@ class Field:
         need(size == len(data), self.name, "has", len(data), "bytes, its shape", size)
 
     def items(self, data):
-        """[(item's bytes, its head or None)] of a list."""
+        """Return [(item's bytes, its head or None)] of a list."""
         found = []
         n, = struct.unpack_from("<I", data)
         if self.kind in WITH_SIDES:
@@ -628,7 +628,7 @@ class Shard:
             self.need(a % ALIGN == 0 and b % ALIGN == 0, "record at", a, "is not aligned")
 
     def fields_of(self, k):
-        """(field, entry or None, stored bytes) of record k, head checked."""
+        """Yield (field, entry or None, stored bytes) of record k, head checked."""
         record = self.bytes[self.offsets[k]:self.offsets[k + 1]]
         crc, tag, number = struct.unpack_from("<IIQ", record)
         self.need(crc == crc32c(record[4:self.data.head_size]), "record", k, "head checksum")
@@ -755,7 +755,7 @@ class Shard:
 
 
 def jpeg_frame(data):
-    """(width, height, components, bits)"""
+    """Return (width, height, components, bits)"""
     at = 2
     while at + 10 <= len(data):
         if data[at] != 0xFF:

@@ -30,9 +30,10 @@ struct actor_end {
 
 struct actor {
     struct pstk__device base; /* first member */
-    uint8_t *memory;          /* of its slots; owned */
+    uint8_t *memory;          /* memory of its slots; owned */
     uint64_t slot_size;
-    _Atomic int acquires, releases; /* what it answers; releases 1: the first n_kept streams stay */
+    _Atomic int acquires,
+        releases; /* results of the calls; releases 1: the first n_kept streams stay */
     uint32_t n_kept;
     _Atomic uint32_t n_acquired, n_closed, n_abandoned;
     void *asked_for; /* the stream of the last acquire; by one thread */
@@ -100,14 +101,14 @@ struct pools_config {
     uint32_t batch_size, n_slots, n_lanes;
     uint32_t n_device_slots; /* 0: batches are leased from the host's slots */
     uint32_t report_crops, with_reports;
-    uint64_t budget; /* of the ragged output; 0: enough */
+    uint64_t budget; /* bytes of the ragged output; 0: enough */
     pstk_current_stream_fn current_stream;
     const struct pstk__device_ops *ops; /* NULL: the actor's */
 };
 
 struct pools {
     struct pstk__plan plan;
-    struct pstk__pass passes[3][2]; /* of its outputs */
+    struct pstk__pass passes[3][2]; /* passes of its outputs */
     struct pstk__layout layout;
     struct pstk__numa *numa;
     struct actor actor;
@@ -240,7 +241,7 @@ static inline uint32_t n_in(const struct pstk__slots *p, uint32_t state)
     return n;
 }
 
-/* A batch that n rows of are valid, filled, READY. The rows are ragged by nothing. */
+/* Return a READY batch, filled, with n valid rows. The rows are ragged by nothing. */
 static inline struct pstk__slot *fill_empty(struct pstk__slots *host, uint32_t lane)
 {
     struct pstk__slot *s = pstk__slot_begin(host, lane);
@@ -263,7 +264,7 @@ static inline struct pstk__slot *load_empty(struct pools *p)
     return to;
 }
 
-/* A slot that may be leased, of the pool that is leased from. */
+/* Return a slot that may be leased, of the pool that is leased from. */
 static inline struct pstk__slot *deliver_empty(struct pools *p)
 {
     return p->device ? load_empty(p) : fill_empty(p->host, 0);

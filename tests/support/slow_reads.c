@@ -36,7 +36,7 @@ static int is_shard(int fd)
 /* Wait until the storage has given `size` more bytes. */
 static void wait_for(size_t size)
 {
-    static _Atomic uint64_t free_at; /* when the storage is idle again */
+    static _Atomic uint64_t free_at; /* time at which the storage is idle again */
     const char *text = getenv("PENSTOCK_BYTES_PER_SECOND");
     const double rate = text ? atof(text) : 0;
     if (rate <= 0)

@@ -124,9 +124,10 @@ static inline uint32_t test_stride(uint32_t asan, uint32_t tsan)
     return strides[TEST_BUILD];
 }
 
-/* A stride for sweeps of pixels: 1, or n with a sanitizer and under an emulator (TEST_EMULATED,
- * from tests/meson.build), where each case takes 10 times as long. n has no divisor in common with
- * the periods of the sweep, so that each value of each of its parameters still occurs. */
+/* Return a stride for sweeps of pixels: 1, or n with a sanitizer and under an emulator
+ * (TEST_EMULATED, from tests/meson.build), where each case takes 10 times as long. n has no divisor
+ * in common with the periods of the sweep, so that each value of each of its parameters still
+ * occurs. */
 static inline uint32_t test_stride_slow(uint32_t n)
 {
 #ifdef TEST_EMULATED

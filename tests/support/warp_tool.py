@@ -39,7 +39,7 @@ class Tool:
 
 
 class Count:
-    """Of what was compared, and what differs. Of matrices that differ, and bytes that so change."""
+    """Counts of what was compared, and of what differs: matrices that differ, and bytes that change by them."""
 
     def __init__(self):
         self.images = self.bytes = self.bad = self.matrices = self.changed = 0

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define N_FIELDS 28
-#define FIRST_LIST 23 /* of the four fields that are lists */
+#define FIRST_LIST 23 /* number of the first of the four fields that are lists */
 #define MAX_OBJECTS 5
 #define TEXT_MAX 4096
 
@@ -126,8 +126,8 @@ struct record {
     uint8_t fixed[30], large[4800], squares[256];
     uint8_t pairs[64 * 8], grid[16 + 15 * 15], cube[24 + 7 * 2 * 5 * 2];
     uint8_t pixels[9 * 7 * 3];
-    uint16_t mask[3 * 5]; /* of a PNG of 5 x 3 pixels */
-    /* of the objects */
+    uint16_t mask[3 * 5]; /* a PNG of 5 x 3 pixels */
+    /* values of the objects */
     float boxes[MAX_OBJECTS][4];
     int64_t labels[MAX_OBJECTS];
     double keypoints[MAX_OBJECTS][2][3];
@@ -184,7 +184,7 @@ static void fill_objects(struct record *r, uint64_t k)
         for (uint64_t j = 0; j < i % 4; j++, r->n_points++)
             r->points[r->n_points][0] = r->points[r->n_points][1] = (int16_t)(r->n_points - 2);
         r->object_runs[i] = i ? 3 : 0;
-        for (uint32_t j = 0; i && j < 3; j++) /* of a PNG of 5 x 3 pixels */
+        for (uint32_t j = 0; i && j < 3; j++) /* a PNG of 5 x 3 pixels */
             r->runs[r->n_runs++] = j == 1 ? 13 : 1;
     }
 }

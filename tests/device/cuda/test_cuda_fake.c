@@ -77,7 +77,7 @@ TEST(an_event_is_done_when_its_stream_has_come_there)
     CHECK_EQ(cudaEventRecord(e, s), cudaSuccess);
     CHECK_EQ(cudaEventQuery(e), cudaErrorNotReady);
     CHECK_EQ(cudaStreamQuery(s), cudaErrorNotReady);
-    CHECK_EQ(cudaPeekAtLastError(), cudaSuccess); /* that was no error */
+    CHECK_EQ(cudaPeekAtLastError(), cudaSuccess); /* the query is no error */
     cuda_fake_let(s);
     CHECK_EQ(cudaEventSynchronize(e), cudaSuccess);
     CHECK_EQ(cudaEventQuery(e), cudaSuccess);

@@ -185,7 +185,7 @@ struct ring {
     cudaStream_t copy, consumer;
     uint8_t *host[2], *device[2];
     cudaEvent_t copied[2], released[2];
-    int without; /* which wait is left out; 0: none */
+    int without; /* number of the wait to leave out; 0: none */
     uint64_t n_wrong;
 };
 

@@ -186,7 +186,7 @@ TEST(a_capture_elsewhere_in_the_program_is_not_broken)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* 1: the nth call was reached. */
+/* Return whether the nth call was reached. */
 static int fails_cleanly(uint64_t n, cudaError_t code)
 {
     struct pstk_copy_rates r = {.size = sizeof r};

@@ -26,7 +26,7 @@ static void fill(void *out, uint64_t size)
         ((uint8_t *)out)[i] = (uint8_t)(draw() >> 33);
 }
 
-/* Of exactly this size, so that ASan sees a byte too many. */
+/* Allocate exactly this size, so that ASan sees a byte too many. */
 static void *aligned(uint64_t size)
 {
     void *p = NULL;
@@ -100,7 +100,7 @@ static void open_images(struct images *m, const struct pstk__cuda_pixels *p, uin
 {
     const uint64_t row = p->channels * (uint64_t)p->height * p->width;
     *m = (struct images){.p = *p, .out_size = row * p->n_rows * pstk_dtype_size(p->dtype)};
-    m->in = aligned(row * p->n_valid); /* what is not valid need not be there */
+    m->in = aligned(row * p->n_valid); /* rows that are not valid need not be there */
     fill(m->in, row * p->n_valid);
     if (mirrored) {
         m->flips = aligned(p->n_valid);
@@ -124,7 +124,8 @@ static void run_pixels(const struct pstk__cuda_pixels *p)
             pstk__pixels_thread(p, p->table, kind, image, unit);
 }
 
-/* 1 when all threads together write what is expected, whatever was there, and nothing behind. */
+/* Return whether all threads together write what is expected, whatever was there, and nothing
+ * behind. */
 static int images_equal(struct images *m)
 {
     const uint8_t fills[2] = {0x00, 0xff};
@@ -220,7 +221,7 @@ TEST(a_table_without_a_line_gives_its_elements)
         }
 }
 
-/* 1: each byte of the output is written once: a write shows on one of two fills. */
+/* Return whether each byte of the output is written once: a write shows on one of two fills. */
 static int written_once(const struct images *m)
 {
     const struct pstk__pixels_kind kind = pstk__pixels_kind(&m->p);

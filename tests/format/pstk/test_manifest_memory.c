@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What opening a data set takes, by its manifest alone: whatever the manifest holds, at most 4
- * times its bytes and 64 MiB, and time that grows no faster than they do. Each manifest here ends
- * in a right checksum, as a hostile one would. A child opens it, so that its peak is that of one
- * opening.
+ * The cost of opening a data set, by its manifest alone. Whatever the manifest holds, opening takes
+ * at most 4 times its bytes and 64 MiB, and time that grows no faster than they do. Each manifest
+ * here ends in a right checksum, as a hostile one would. A child opens it, so that its peak is that
+ * of one opening.
  */
 #include "support/test.h"
 
@@ -98,9 +98,9 @@ static int finish(struct text *t, const char *dir)
 }
 
 struct peak {
-    int result; /* of opening */
+    int result; /* result of opening */
     long before_kib, peak_kib;
-    double seconds; /* of a processor */
+    double seconds; /* CPU time */
     char message[256];
 };
 
@@ -395,7 +395,7 @@ static const struct manifest_kind kinds[] = {
 /* The memory that opening each kind took, for an eighth of SIZE and for SIZE. */
 struct taken {
     struct peak small, large;
-    size_t bytes; /* of the large one */
+    size_t bytes; /* bytes of the large manifest */
     int measured;
 };
 

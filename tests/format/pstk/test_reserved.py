@@ -33,7 +33,7 @@ FIELDS = [forge.Field("image", "image"), forge.Field("raw", "bytes"), forge.Fiel
 
 
 def records(**changes):
-    """Two records; changes: {name of a field: what its entry in the second one says instead}."""
+    """Return two records; changes: {name of a field: what its entry in the second one says instead}."""
     width, height = int.from_bytes(PNG[16:20], "big"), int.from_bytes(PNG[20:24], "big")
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[PNG[25]]
     image = forge.Value(PNG, encoding=2, channels=channels, bit_depth=PNG[24], width=width, height=height,
@@ -45,7 +45,7 @@ def records(**changes):
 
 
 def edited(old, new):
-    """The manifest's text with one place changed."""
+    """Return the manifest's text with one place changed."""
     def edit(m):
         text = forge.json.dumps(m, ensure_ascii=False, separators=(",", ":"))
         assert text.count(old) >= 1, (old, text)
@@ -62,7 +62,7 @@ def forged(folder, made=None, manifest=None, header=None, head=None, fields=FIEL
 
 
 def reads(folder):
-    """(message of the library or "", message of the second reader or "")"""
+    """Return (message of the library or "", message of the second reader or "")"""
     verify = subprocess.run([PENSTOCK, "verify", folder], capture_output=True, encoding="utf-8", errors="replace")
     assert verify.returncode in (0, 1, 2), verify
     second = ""

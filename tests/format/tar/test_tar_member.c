@@ -47,7 +47,7 @@ TEST(a_prefix_comes_before_the_name)
     tar_sum(header);
     CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
     CHECK_STR(member.name, "some/prefix/name");
-    memcpy(header + 257, "ustar  ", 8); /* of GNU, whose bytes there are times */
+    memcpy(header + 257, "ustar  ", 8); /* GNU's magic; its bytes there are times */
     tar_sum(header);
     CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
     CHECK_STR(member.name, "name");

@@ -536,7 +536,7 @@ TEST(tables_of_one_image_are_not_seen_by_the_next)
     free(file);
 }
 
-/* The first place at or behind `at` of a marker, either of two. */
+/* Return the first place at or behind `at` of a marker, either of two. */
 static size_t find_marker(const uint8_t *file, size_t size, size_t at, uint8_t one, uint8_t other)
 {
     for (; at + 1 < size; at++)
@@ -545,7 +545,7 @@ static size_t find_marker(const uint8_t *file, size_t size, size_t at, uint8_t o
     return size;
 }
 
-/* 1: a file whose first DC scan comes n times decodes. */
+/* Return whether a file whose first DC scan comes n times decodes. */
 static int repeat_scan(uint32_t n)
 {
     struct jpeg_spec spec = plain;

@@ -653,8 +653,8 @@ TEST(an_error_of_the_source_ends_the_box_and_gives_memory_back)
     free(file);
 }
 
-/* Of 4:2:0, 80 x 80: a box reads the rows of blocks it lies in, and of chroma those of its margin.
- */
+/* The image has 4:2:0, 80 x 80. A box reads the rows of blocks that it lies in; for chroma also
+ * those of its margin. */
 TEST(a_box_reads_no_more_rows_than_it_needs)
 {
     static const uint32_t expected[][3] = {

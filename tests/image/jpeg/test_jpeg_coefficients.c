@@ -155,7 +155,7 @@ struct variation {
     int optimize;
     int wide_quant; /* 16-bit quantisation tables, hence no baseline file */
     int restart;
-    int n_scans; /* of script; 0: one scan */
+    int n_scans; /* scans of `script`; 0: one scan */
     const jpeg_scan_info *script;
     int16_t spread; /* added to or taken from every DC, in turns */
     int runs; /* 1: most coefficients 0, so that there are long runs; 2: blocks of zeros; 3: of

@@ -145,7 +145,7 @@ static void draw_quant(uint16_t quant[64], enum tables t)
 /* Rows of samples with canaries around what may be written. */
 struct samples {
     uint8_t *memory, *first;
-    size_t stride, width; /* of what may be written */
+    size_t stride, width; /* bytes that may be written */
     uint32_t n_rows;
 };
 

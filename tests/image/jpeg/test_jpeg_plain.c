@@ -14,7 +14,7 @@ static struct pstk__jpeg_plain plain;
 /* Does the quick look say that a file is whole? */
 static int is_whole(const uint8_t *data, size_t size)
 {
-    uint8_t *copy = malloc(size ? size : 1); /* of its own: a sanitizer sees what is read beyond */
+    uint8_t *copy = malloc(size ? size : 1); /* its own block: a sanitizer sees reads past it */
     memcpy(copy, data, size);
     int r = pstk__jpeg_plain_open(&plain, copy, size) && pstk__jpeg_plain_check(&plain);
     free(copy);
@@ -126,7 +126,7 @@ TEST(plain_files_are_found_whole_and_others_are_left_to_libjpeg)
     }
 }
 
-/* Of every length but the whole one. */
+/* The test cuts each file to every length but the whole one. */
 TEST(no_truncated_file_is_found_whole)
 {
     for (size_t i = 0; i < N_PLAIN; i++) {
@@ -179,7 +179,7 @@ TEST(any_file_found_whole_decodes_without_a_warning_and_is_read)
         for (uint32_t k = 0; k < 600; k++) {
             memcpy(bad, data, size);
             size_t n = mutate(bad, size);
-            /* what the probe refuses (Pillow's rules for headers) is never asked */
+            /* only files that the probe accepts are asked (Pillow's rules for headers) */
             struct pstk__image_info info;
             if (pstk__image_jpeg.probe(bad, n, 1u << 20, &info, NULL) < 0)
                 continue;

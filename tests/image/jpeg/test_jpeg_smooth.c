@@ -17,7 +17,7 @@
 
 struct sum {
     uint32_t crc;
-    size_t row_size; /* of the image at hand */
+    size_t row_size; /* bytes of a row of the image at hand */
 };
 
 static void add_rows(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows)
@@ -78,7 +78,7 @@ static uint32_t crc_of(struct jpeg_spec spec, const struct pstk__image_decoder *
 
 static const struct kind {
     struct jpeg_spec spec;
-    uint32_t crc; /* of Pillow's pixels */
+    uint32_t crc; /* CRC of Pillow's pixels */
 } kinds[] = {
     {{.n_components = 1, .h = 1, .v = 1}, 0xfafbe1f5},
     {{.n_components = 1, .h = 2, .v = 2}, 0x6c6fcb0d},

@@ -218,7 +218,7 @@ TEST(the_longest_sides_come_back)
         s.width = sides[i % 6][0];
         s.height = sides[i % 6][1];
         s.kind = i < 6 ? FIELD_PHOTO : FIELD_ZERO;
-        for (int c = 0; c < 4; c++) { /* of the 4 x 4 blocks an MCU that there may be, some */
+        for (int c = 0; c < 4; c++) { /* some of the MCUs, which have up to 4 x 4 blocks */
             s.h[c] = (uint8_t)(i % 2 ? s.h[c] : 1);
             s.v[c] = (uint8_t)(i % 2 ? 1 : s.v[c]);
         }
@@ -374,7 +374,8 @@ TEST(each_strip_is_decoded_by_itself_and_the_damaged_one_is_named)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-/* Of a square image, each of whose blocks has a count and two symbols of the DC. 0: it failed. */
+/* Return the lanes of a square image, each of whose blocks has a count and two symbols of the DC.
+ * 0: it failed. */
 static uint32_t lanes_of(uint32_t side)
 {
     const struct field_spec spec = {.width = side,

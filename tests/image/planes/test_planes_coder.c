@@ -51,8 +51,8 @@ TEST(a_fitted_model_has_the_counted_symbols_and_no_others)
     }
 }
 
-/* What is lost is due to symbols rarer than the least frequency, whose excess the others lack, and,
- * where many are equally frequent, to a step from level to level that all of them take at once. */
+/* Symbols rarer than the least frequency cause the loss: the others lack their excess. So does,
+ * where many are equally frequent, a step from level to level that all of them take at once. */
 TEST(a_fitted_model_is_close_to_the_entropy)
 {
     static const double most[N_SHAPES] = {
@@ -308,7 +308,7 @@ struct strip {
     uint32_t n_lanes, n_runs;
     uint32_t n[3];                       /* symbols, by run */
     uint8_t symbol[3][MAX_SYMBOLS];      /* by run */
-    uint8_t number[3][MAX_SYMBOLS + 64]; /* of the table; as many as a vector reads */
+    uint8_t number[3][MAX_SYMBOLS + 64]; /* numbers in the table; as many as a vector reads */
     uint8_t room[6 * MAX_SYMBOLS + 4 * PSTK__RANS_LANES];
     uint8_t *code; /* in room */
     uint32_t size;
@@ -370,8 +370,8 @@ static void code_strip(struct strip *s, uint32_t n_lanes)
 
 /* The result of decoding. */
 struct decoded {
-    int result;      /* of the first call that failed, or 0 */
-    uint32_t failed; /* which: 1 begin, 2.. the runs, 9 end */
+    int result;      /* result of the first call that failed, or 0 */
+    uint32_t failed; /* the step that failed: 1 begin, 2.. the runs, 9 end */
     int is_clean;    /* nothing was written behind the last vector */
     uint8_t out[3][MAX_SYMBOLS + 64 + 64];
     struct pstk__rans_reader reader; /* behind the runs */
@@ -432,7 +432,7 @@ static int is_same(const struct decoded *a, const struct decoded *b, const struc
 static struct strip strip; /* too large for the stack */
 static struct decoded want, got;
 
-/* 1 when some ISA does not give the strip's symbols back, of some number of lanes. */
+/* Return whether some ISA does not give the strip's symbols back, of some number of lanes. */
 static int strip_is_lost(void)
 {
     const struct pstk__planes_kernels *k;
@@ -658,7 +658,7 @@ static void draw_blocks(struct blocks *b, uint32_t n)
 {
     const uint32_t fullness = draw(4);
     *b = (struct blocks){.n = n};
-    memset(b->bytes, 0xff, sizeof b->bytes); /* what lies behind a block's bytes is not its */
+    memset(b->bytes, 0xff, sizeof b->bytes); /* bytes past the block's are not its own */
     for (uint32_t i = 0; i < n; i++) {
         b->counts[i] = (uint8_t)(fullness == 3 ? 8 : fullness == 0 ? 0 : draw(9));
         for (uint32_t k = 0; k < b->counts[i]; k++) {
@@ -732,7 +732,7 @@ TEST(each_isa_counts_alike)
 {
     const struct pstk__planes_kernels *k;
     for (uint32_t n = 0; n < 700; n++) {
-        uint8_t *bytes = malloc(n + 31); /* what may be read, for a sanitizer */
+        uint8_t *bytes = malloc(n + 31); /* the readable bytes, for a sanitizer */
         uint32_t most = 0, n_wide = 0;
         memset(bytes, 128, n + 31);
         for (uint32_t i = 0; i < n; i++) {
@@ -783,7 +783,7 @@ TEST(there_are_kernels_for_each_isa_that_this_cpu_runs)
 {
     CHECK(pstk__planes_kernels(PSTK_KERNELS_C) == &pstk__planes_kernels_c);
     CHECK(pstk__planes_kernels(PSTK_KERNELS_AUTO) != NULL);
-    if (pstk__cpu_kernels() != PSTK_KERNELS_NEON) /* which has those of C */
+    if (pstk__cpu_kernels() != PSTK_KERNELS_NEON) /* NEON has those of C */
         CHECK_EQ(pstk__planes_kernels(PSTK_KERNELS_AUTO)->isa, pstk__cpu_kernels());
     CHECK(pstk__planes_kernels(PSTK_KERNELS_NEON + 1) == NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_NEON; v++)

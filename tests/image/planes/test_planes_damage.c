@@ -311,7 +311,7 @@ TEST(models_that_are_not_one_for_each_table_are_damaged)
     CHECK_EQ(open_models(&s, models, n + 1), PSTK_EBADMSG);
     for (uint64_t size = 0; size < n; size++)
         CHECK_EQ(open_models(&s, models, size), PSTK_EBADMSG);
-    models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80; /* of a context that there is not */
+    models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80; /* bit of a context that does not exist */
     CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
     models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80;
     models[0] ^= 2; /* another context with a table, or one without, than there are tables */
@@ -378,8 +378,8 @@ static uint32_t write_certain(uint8_t *models, const uint32_t *begin, const uint
     return (uint32_t)(at - models);
 }
 
-/* What reading the field of a gray image of one block gives, with these models and this number of
- * values; its strip is the states alone. The block's coefficients. */
+/* Read the field of a gray image of one block, with these models and this number of values; its
+ * strip is the states alone. Return the result, and the block's coefficients. */
 static int read_one_block(const uint8_t *models, uint32_t models_size, uint32_t n_values,
                           int16_t block[64], struct pstk_error *err)
 {

@@ -107,7 +107,7 @@ static int box_differs(struct decoder *d, const struct picture *p, struct pstk__
            channels_differ(d, p, box, 4);
 }
 
-/* The whole by libjpeg, of these bytes. NULL: it fails. */
+/* Decode these bytes whole, by libjpeg. NULL: it fails. */
 static uint8_t *decode_file(const uint8_t *file, uint64_t size, struct pstk__image_info *info)
 {
     struct decoder d;
@@ -226,7 +226,7 @@ static int boxes_differ(const struct picture *p, uint32_t n)
     return bad;
 }
 
-/* Of many kinds, and what must become of each: planes, or why not. */
+/* Files of many kinds, and what must become of each: planes, or why not. */
 enum outcome { SAME, INCOMPLETE = PSTK_PASSTHROUGH_INCOMPLETE, NO_GAIN = PSTK_PASSTHROUGH_NO_GAIN };
 
 static const struct kind {

@@ -24,8 +24,8 @@ static const struct field_spec large = {.width = 400,
 
 /* ---- the sets ------------------------------------------------------------------------------- */
 
-/* Whether a symbol of a context can occur in an image of 8 bits a sample that is no photograph,
- * too; of values, only the escape must have a slot. */
+/* Return whether a symbol of a context can occur in an image of 8 bits a sample, photograph or not.
+ * Of the values, only the escape must have a slot. */
 static int can_occur(uint32_t context, uint32_t symbol)
 {
     if (context < PSTK__CONTEXT_MAP)
@@ -78,7 +78,7 @@ static void allow(uint32_t number)
                 sets[k].cost[i][s] = PSTK__SET_ABSENT;
 }
 
-/* 1: each ISA reads the field as the image. */
+/* Return whether each ISA reads the field as the image. */
 static int comes_back(struct field_reader *r, const struct field_subject *s)
 {
     const struct pstk__jpeg_frame *f = &s->image.frame;

@@ -539,7 +539,7 @@ TEST(a_trns_chunk_longer_than_any_palette_is_refused_unless_it_is_of_one_entry)
     }
 }
 
-/* Of a key as of a palette's alpha. */
+/* The rules for a key are those for a palette's alpha. */
 TEST(the_last_key_counts_and_none_may_be_cut_short)
 {
     const struct pstk__box all = {.width = plain.width, .height = plain.height};

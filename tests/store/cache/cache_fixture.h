@@ -58,7 +58,8 @@ static int make(struct pstk__cache *cache, uint32_t i, uint64_t size, struct pst
     return pstk__cache_commit(&writer, err);
 }
 
-/* 1: entry i is there, with the right bytes; 0: it is not there; -1: it has others. */
+/* Return 1 where entry i is there, with the right bytes; 0 where it is not there; -1 where it has
+ * others. */
 static int has(struct pstk__cache *cache, uint32_t i, uint64_t size)
 {
     static uint8_t bytes[1 << 20];
@@ -73,7 +74,7 @@ static int has(struct pstk__cache *cache, uint32_t i, uint64_t size)
     return is_same ? 1 : -1;
 }
 
-/* The path of entry i, valid until the 64th call of fixture_path after it. */
+/* Return the path of entry i, valid until the 64th call of fixture_path after it. */
 static inline const char *path_of(const struct fixture *f, uint32_t i, const char *end)
 {
     const struct pstk__cache_key key = key_of(i);

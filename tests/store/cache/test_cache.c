@@ -266,7 +266,7 @@ TEST(two_keys_of_one_name_are_told_apart)
     CHECK_EQ(has(c.cache, 1, 50), 1);
     struct pstk__cache_ledger ledger;
     CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
-    CHECK_EQ(ledger.bytes, pstk__cache_file_size(50)); /* what was replaced does not count */
+    CHECK_EQ(ledger.bytes, pstk__cache_file_size(50)); /* the replaced entry does not count */
     pstk__cache_unlock(&ledger);
     close_cached(&c);
 }

@@ -46,7 +46,8 @@ static int fill(const char *path)
     return r;
 }
 
-/* 1: each entry is whole or is not there, the sum is not too low, and the cache works. */
+/* Return whether each entry is whole or is not there, the sum is not too low, and the cache works.
+ */
 static int is_sound(const char *path)
 {
     struct pstk__cache *cache;
@@ -125,7 +126,7 @@ TEST(finding_and_reading_allocate_nothing)
     fixture_open(&f);
     CHECK_EQ(fill(fixture_path(&f, "c")), 0);
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(&f, "c"), MAX_BYTES, &f.err), 0);
-    CHECK_EQ(truncate(path_of(&f, 1, ""), 9), 0); /* which find removes */
+    CHECK_EQ(truncate(path_of(&f, 1, ""), 9), 0); /* find removes it */
     fault_arm(FAULT_MEMORY, 0, ENOMEM);
     fault.always = 1;
     const int found = pstk__cache_find(cache, &keys[0], &file);
@@ -190,7 +191,7 @@ static void see_full_disk(struct fixture *f)
     CHECK_EQ(write(fd, bytes, 500000), 500000);
     CHECK_EQ(make(cache, 1, 400000, &f->err), 0); /* entry 0 leaves: the disk has no other room */
     CHECK(has(cache, 0, 300000) == 0 && has(cache, 1, 400000) == 1);
-    struct pstk__cache_writer *writer; /* whose file stays, and counts */
+    struct pstk__cache_writer *writer; /* its file stays, and counts */
     const struct pstk__cache_key key = key_of(9);
     CHECK_EQ(pstk__cache_begin(&writer, cache, &key, 20000, &f->err), 0);
     CHECK_EQ(make(cache, 2, 600000, &f->err), PSTK_ENOSPC);

@@ -114,7 +114,7 @@ TEST(a_killed_maker_leaves_nothing_that_lasts)
     c.cache->max_bytes = 100000;
     struct pstk__cache_ledger ledger;
     CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
-    CHECK_EQ(ledger.bytes, pstk__cache_file_size(60000)); /* what was left does not count */
+    CHECK_EQ(ledger.bytes, pstk__cache_file_size(60000)); /* the unfinished file does not count */
     pstk__cache_unlock(&ledger);
     kill_a_maker(&c, 1);
     CHECK_EQ(make(c.cache, 2, 80000, &c.f.err), 0); /* its room is free */

@@ -514,7 +514,7 @@ TEST(a_builder_that_does_nothing_is_named_and_left)
     fixture_close(&spot.f);
 }
 
-/* A thread that holds a lock for 20 times 0.1 s, and has a note each 0.1 s. */
+/* Hold a lock for 20 times 0.1 s, and write a note each 0.1 s: a thread. */
 static void *make_progress(void *user)
 {
     const int fd = *(int *)user;
@@ -546,7 +546,7 @@ static char noted[200]; /* the lock's file while an index is built */
 static int build_and_look(void *user, struct pstk__index_build *to)
 {
     const int fd = open(user, O_RDONLY);
-    const int r = build(NULL, to); /* which has a note */
+    const int r = build(NULL, to); /* it writes a note */
     memset(noted, 0, sizeof noted);
     if (fd < 0 || read(fd, noted, sizeof noted - 1) < 16)
         exit(99);
@@ -562,7 +562,7 @@ TEST(a_lock_names_its_holder_and_is_for_its_user_alone)
     spot_open(&spot);
     spot.work.build = build_and_look;
     spot.work.user = spot.lock;
-    close(hold(&spot, 0)); /* of an older version: others could lock it */
+    close(hold(&spot, 0)); /* a lock file of an older version: others could lock it */
     CHECK(is_made_in(&spot, spot.own));
     CHECK(stat(spot.lock, &st) == 0 && (st.st_mode & 0777) == 0600 && st.st_size == 0);
     snprintf(wanted, sizeof wanted, "process %ld on host ", (long)getpid());

@@ -59,7 +59,7 @@ static inline void packed_write(const char *path, const void *data, size_t size)
         abort();
 }
 
-/* Bytes of which half do not compress; the same for the same seed. */
+/* Return bytes of which half do not compress; the same for the same seed. */
 static inline uint8_t *plain_bytes(size_t size, uint64_t seed)
 {
     uint8_t *data = malloc(size + 8);

@@ -20,7 +20,7 @@ static uint64_t mix(uint64_t sum, const uint8_t *p, uint64_t size)
     return sum;
 }
 
-/* Of a source: all of it, or pieces that a careless writer is unlikely to miss. */
+/* Sum all bytes of a source, or pieces that a careless writer is unlikely to miss. */
 static uint64_t sum_of(const void *from, uint64_t size)
 {
     const struct cuda_fake_config *c = &cuda_fake__state.config;

@@ -42,10 +42,10 @@ extern "C" {
 
 /* All 0 is a good configuration: one device, no delays, nothing refused. */
 struct cuda_fake_config {
-    uint64_t seed;             /* of the delays */
+    uint64_t seed;             /* seed of the delays */
     uint32_t n_devices;        /* 0: one */
     uint32_t max_delay_us;     /* before an operation; 0: none */
-    uint32_t delay_percent;    /* of the operations that are delayed; 0: all */
+    uint32_t delay_percent;    /* share of the operations that are delayed; 0: all */
     uint64_t device_memory;    /* bytes of each device; 0: 256 MiB */
     uint64_t pinned_limit;     /* bytes that may be pinned in all; 0: no limit */
     uint64_t whole_check;      /* pinned sources up to this size are checked whole; 0: 64 KiB */
@@ -56,14 +56,14 @@ struct cuda_fake_config {
     cudaError_t no_driver;     /* cudaErrorInsufficientDriver: as without one, or, where
                                   driver_version is below runtime_version, with one that is too
                                   old; cudaErrorNoDevice */
-    cudaError_t no_register;   /* what cudaHostRegister answers */
-    cudaError_t no_pinned;     /* what cudaHostAlloc answers */
+    cudaError_t no_register;   /* result of cudaHostRegister */
+    cudaError_t no_pinned;     /* result of cudaHostAlloc */
     uint32_t separate_threads; /* 1: what one host thread waited for does not order another one's
                                   calls, unless told by cuda_fake_hand/take. 0: the host is one */
     uint32_t quiet;            /* 1: close prints nothing */
     uint32_t one_queue;        /* 1: as with CUDA_DEVICE_MAX_CONNECTIONS=1: see engine.c */
     uint32_t stream_depth;     /* operations that a stream takes before calls wait; 0: all */
-    uint32_t copy_ns_per_kib;  /* how long a copy between host and device takes; 0: a memcpy */
+    uint32_t copy_ns_per_kib;  /* time of a copy between host and device; 0: that of a memcpy */
     uint32_t clock_by_hand;    /* 1: see cuda_fake_pass */
 };
 
@@ -98,7 +98,7 @@ struct cuda_fake_stats {
     uint64_t n_pageable; /* copies to or from memory that is not pinned */
     uint64_t max_ahead;  /* bytes that a copy found before it when it came to its engine */
     uint64_t n_hazards, hazards[CUDA_FAKE_N_HAZARDS];
-    char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* of the first */
+    char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* texts of the first hazards */
 };
 
 /* Begin with nothing: no contexts, no memory. Copies the configuration; NULL: all 0. */

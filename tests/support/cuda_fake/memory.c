@@ -83,7 +83,7 @@ void cuda_fake__range_free(struct cuda_fake__range *r)
         r->touches = next;
     }
     if (r->device >= 0) {
-        /* Whoever still reads here reads nothing that anybody may map. */
+        /* A late reader here reads nothing that anybody may map. */
         unfence(r, r->mapped);
         mmap(r->begin, r->mapped, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

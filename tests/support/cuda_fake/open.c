@@ -73,7 +73,7 @@ __attribute__((constructor)) static void open_fake(void)
         cuda_fake_poison(w.poisoned, cudaErrorLaunchFailure);
 }
 
-/* Of all the fake the one function that penstock_on_fake exports. */
+/* Hold a stream, or let it go: the one function of the fake that penstock_on_fake exports. */
 __attribute__((visibility("default"))) void cuda_fake_set_held(cudaStream_t stream, int held);
 void cuda_fake_set_held(cudaStream_t stream, int held)
 {

@@ -33,7 +33,7 @@ struct cuda_fake__touch {
     const uint8_t *begin, *end;
     uint32_t slot, time; /* ordered before every clock with at[slot] >= time */
     uint32_t write;
-    const char *name; /* of the call */
+    const char *name; /* name of the call */
 };
 
 /* A device allocation, or host memory that is pinned. */
@@ -44,7 +44,7 @@ struct cuda_fake__range {
     int device;            /* -1: host */
     uint32_t registered;   /* host: 1 by cudaHostRegister, 0 by cudaHostAlloc */
     uint32_t n_pending;    /* operations enqueued, not ended */
-    uint32_t n_running;    /* of them, those that run now */
+    uint32_t n_running;    /* operations that run now */
     uint32_t tried;        /* giving it back failed: no leak */
     struct cuda_fake__touch *touches;
 };
@@ -53,7 +53,7 @@ struct cuda_fake__range {
 struct cuda_fake__mark {
     uint32_t refs;
     uint32_t done;
-    uint64_t time_ns; /* when it was reached */
+    uint64_t time_ns; /* time at which it was reached */
     struct cuda_fake__clock clock;
 };
 
@@ -78,14 +78,14 @@ struct cuda_fake__queue {
 
 struct cuda_fake__engine {
     uint64_t n_come, n_gone; /* copies: those that came to it, those that are done */
-    uint64_t n_bytes;        /* of those between */
+    uint64_t n_bytes;        /* bytes of the copies that are not done */
 };
 
 struct cuda_fake__op {
     struct cuda_fake__op *next;
     enum cuda_fake__kind kind;
-    enum cuda_fake__engine_kind engine; /* of a copy */
-    struct cuda_fake__queue *queue;     /* of the hardware, until it left; or NULL */
+    enum cuda_fake__engine_kind engine; /* the engine, for a copy */
+    struct cuda_fake__queue *queue;     /* queue of the hardware, until it left; or NULL */
     uint64_t place;                     /* there, from 1 */
     const char *name;
     struct cuda_fake__mark *mark; /* record, wait; holds a reference */
@@ -97,7 +97,7 @@ struct cuda_fake__op {
     uint64_t sum;
     void *staged; /* owned: a copy's pageable source, or a kernel's argument */
     void (*fn)(void *user);
-    const struct cuda_fake__module *code; /* that a kernel is of, or NULL */
+    const struct cuda_fake__module *code; /* module of a kernel, or NULL */
     struct cuda_fake__range **ranges;     /* owned array; each has this among its n_pending */
     uint32_t n_ranges;
 };
@@ -108,13 +108,13 @@ struct CUstream_st {
     uint32_t flags;
     int priority;
     uint32_t implicit; /* 1: legacy default stream, 2: a thread's default stream */
-    const void *owner; /* of a thread's default stream: the thread */
+    const void *owner; /* for a thread's default stream: the thread */
     uint32_t slot;     /* in clocks */
     struct cuda_fake__clock clock;
     struct cuda_fake__op *head, **tail;
     uint64_t n_enqueued, n_done;
-    uint64_t n_records;                /* of those that are done */
-    enum cuda_fake__engine_kind queue; /* that its last copy or kernel went through */
+    uint64_t n_records;                /* records among the operations that are done */
+    enum cuda_fake__engine_kind queue; /* queue of its last copy or kernel */
     uint32_t held, ending, ended, joined, tried;
     uint32_t n_stuck; /* calls that wait for room */
     uint64_t random;
@@ -161,7 +161,7 @@ struct cuda_fake__state {
     uint64_t generation; /* counts opens: what threads keep from an earlier one is void */
     struct cuda_fake_config config;
     uint64_t clock_ns;             /* with clock_by_hand */
-    struct cuda_fake_stats counts; /* those since reset */
+    struct cuda_fake_stats counts; /* counts since reset */
     struct {
         const char *name;
         uint64_t n;
@@ -173,9 +173,9 @@ struct cuda_fake__state {
     struct CUstream_st *streams, *dead_streams; /* the dead keep their addresses until close */
     struct CUevent_st *events, *dead_events;
     struct cuda_fake__module *modules; /* loaded, or kept by a context that is lost */
-    uint32_t n_modules;                /* whose owner never tried to unload them */
+    uint32_t n_modules;                /* modules whose owner never tried to unload them */
     uint32_t n_slots;
-    uint32_t slot_time[CUDA_FAKE__CLOCKS]; /* of slots without a stream: where it stopped */
+    uint32_t slot_time[CUDA_FAKE__CLOCKS]; /* for slots without a stream: where it stopped */
     uint8_t slot_free[CUDA_FAKE__CLOCKS];
     struct cuda_fake__clock host;
     struct cuda_fake__hand *hands;
@@ -188,13 +188,13 @@ struct cuda_fake__state {
 /* The state of a thread. */
 struct cuda_fake__thread {
     uint64_t generation;
-    int device;                  /* what cudaSetDevice said last */
+    int device;                  /* device that cudaSetDevice named last */
     int stack[CUDA_FAKE__STACK]; /* contexts, by device; the last is current */
     int n_stack;
     cudaError_t last;
     enum cudaStreamCaptureMode mode;
     struct cuda_fake__clock clock;             /* with separate_threads */
-    const struct cuda_fake__module *launching; /* what it launches is of, or NULL */
+    const struct cuda_fake__module *launching; /* module of the kernel that it launches, or NULL */
 };
 
 extern struct cuda_fake__state cuda_fake__state;
@@ -204,7 +204,7 @@ extern struct cuda_fake__state cuda_fake__state;
 #define CUDA_FAKE__CONTEXT                                                                         \
     1u /* makes a context where the thread has none, fails when it is poisoned */
 #define CUDA_FAKE__UNSAFE 2u /* may not be called during a capture */
-#define CUDA_FAKE__DRIVER 4u /* of the driver: leaves the last error alone */
+#define CUDA_FAKE__DRIVER 4u /* a call of the driver: leaves the last error alone */
 #define CUDA_FAKE__BARE 8u   /* works without a driver, too */
 
 cudaError_t cuda_fake__begin(const char *name, uint32_t flags); /* takes the lock */

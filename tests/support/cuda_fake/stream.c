@@ -61,7 +61,7 @@ static void work(struct cuda_fake__op *op)
 static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
-    cuda_fake__acquire(op); /* what the host did before the enqueue */
+    cuda_fake__acquire(op); /* the host's work before the enqueue */
     cuda_fake__queue_reach(op);
     if (op->kind == CUDA_FAKE__WAIT) {
         while (!op->mark->done)
@@ -271,9 +271,9 @@ static void wait_for_room(struct CUstream_st *s)
 }
 
 /*
- * What a captured stream takes, nobody waits for or asks about: the legacy default stream neither,
- * where the captured one is a blocking stream, nor the device (CUDA C++ Programming Guide, "Stream
- * Capture", "Prohibited and Unhandled Operations"). The thread's mode does not matter.
+ * Nobody may wait for, or ask about, what a captured stream takes: the legacy default stream
+ * neither, where the captured one is a blocking stream, nor the device (CUDA C++ Programming Guide,
+ * "Stream Capture", "Prohibited and Unhandled Operations"). The thread's mode does not matter.
  */
 static cudaError_t captured(const struct CUstream_st *s)
 {

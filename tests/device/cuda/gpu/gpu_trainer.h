@@ -285,11 +285,11 @@ static inline struct pstk_settings trainer_settings(void)
 
 struct trainer {
     struct pstk_loader *loader; /* on the device */
-    struct pstk_loader *host;   /* what it is compared with */
+    struct pstk_loader *host;   /* the loader to compare with */
     cudaStream_t stream;
     struct step steps[MAX_STEPS];
     uint32_t n_steps;
-    struct pstk_error err; /* of the last call */
+    struct pstk_error err; /* error of the last call */
 };
 
 static inline void trainer_close(struct trainer *t)
