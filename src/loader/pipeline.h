@@ -50,6 +50,7 @@
 
 struct pstk__block;
 struct pstk__blocks;
+struct pstk__scatter;
 
 /* One row of a task or block, between plan and sample. */
 struct pstk__row_io {
@@ -60,8 +61,10 @@ struct pstk__row_io {
     struct pstk__page *page;      /* pinned until the extents are known */
     uint32_t slow;                /* 1: the row takes the slow path */
     uint32_t row;                 /* row in its block */
-    struct pstk__block *block;    /* block that holds the bytes of the row; NULL: the row is read by
-                                     itself */
+    uint32_t scattered; /* set of the worker's places (scatter.h) whose bytes of this row lie in the
+                           slot, not with the other bytes of their extent */
+    struct pstk__block *block; /* block that holds the bytes of the row; NULL: the row is read by
+                                  itself */
 };
 
 struct pstk__task;
@@ -165,7 +168,9 @@ struct pstk__worker {
     pthread_t thread;
     int running;
     struct pstk__sampler *sampler;
-    uint8_t *spare; /* slow path: bytes for the largest record; mapped, touched when used */
+    uint8_t *spare; /* slow path, and reads of one row: bytes for the largest record; mapped,
+                       touched when used */
+    struct pstk__scatter *scatter; /* memory of the reads that this thread makes; on its stack */
     struct pstk__counters counters;
     struct pstk__histogram reads;     /* ns of each read from the page cache */
     uint64_t waited_ns;               /* ns in which the task under way waited for storage */

@@ -118,6 +118,7 @@ static enum pstk__row_plan plan_row(struct pstk__lane *l, struct pstk__task *tas
                                                           slot->batch.position, row);
     io->page = NULL;
     io->block = NULL;
+    io->scattered = 0;
     if (l->blocks)
         pstk__blocks_find(l->blocks, task, k, io);
     else

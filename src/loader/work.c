@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "loader/fetch.h"
 #include "loader/mixture.h"
+#include "loader/scatter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,13 +35,14 @@ static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct
 
 /* Write row i of a task from a parsed record, of its sample or of a replacement. */
 static int write_record(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
-                        uint64_t sample_id, const struct pstk__record *record, uint32_t shard,
+                        uint64_t sample_id, struct pstk__record *record, uint32_t shard,
                         struct pstk_error *err)
 {
     struct pstk__row rows[PSTK__MAX_OUTPUTS];
     struct pstk__slot *slot = task->slot;
     const uint32_t row = task->first_row + i;
-    const struct pstk__pick *pick = &task->fetch.rows[i].pick;
+    const struct pstk__row_io *io = &task->fetch.rows[i];
+    const struct pstk__pick *pick = &io->pick;
     struct pstk__sample_key key = {.sample_id = sample_id - pick->first,
                                    .epoch = pick->epoch,
                                    .position = row_position(worker->pipeline, slot, row),
@@ -48,10 +50,13 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
                                    .occurrence = pick->occurrence,
                                    .data_set = pick->data_set};
     pstk__slot_rows(slot, row, rows);
+    pstk__scatter_settle(worker->scatter, io, record, rows);
     int r = pstk__sample_write(worker->sampler, record, shard, &key, rows, err);
-    if (r == 0)
-        pstk__slot_note(slot, row, rows);
-    return r;
+    if (r < 0)
+        return r;
+    pstk__scatter_learn(worker->scatter, io, worker->pipeline->n_extents, record, rows);
+    pstk__slot_note(slot, row, rows);
+    return 0;
 }
 
 static int write_fast(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
@@ -74,6 +79,7 @@ static int write_slow(struct pstk__worker *worker, const struct pstk__task *task
     const struct pstk__room spare = {worker->spare, pipeline->spare_size};
     struct pstk__record record;
     uint32_t shard;
+    task->fetch.rows[i].scattered = 0; /* no byte of the fast read is used */
     int r = pstk__dataset_read(pipeline->dataset, sample_id, pipeline->fields, &spare, &record,
                                &shard, err);
     if (r < 0)
@@ -293,10 +299,13 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
 }
 
 /* Read what the reader left to this thread: a span that the page cache holds. */
-static void read_span(struct pstk__worker *worker, struct pstk__span_io *span_io)
+static void read_span(struct pstk__worker *worker, const struct pstk__task *task,
+                      struct pstk__span_io *span_io)
 {
+    struct iovec parts[PSTK__SCATTER_PARTS];
+    const uint32_t n_parts = pstk__scatter_parts(worker->scatter, task, span_io, parts);
     const uint64_t begin = pstk__clock_ns();
-    const int is_resident = pstk__read_resident(&span_io->read);
+    const int is_resident = pstk__read_scattered(&span_io->read, parts, n_parts);
     const uint64_t ns = pstk__clock_ns() - begin;
     if (!is_resident) {
         worker->waited_ns += ns;
@@ -318,12 +327,13 @@ static void read_row(struct pstk__worker *worker, struct pstk__task *task, uint3
 {
     struct pstk__fetch *fetch = &task->fetch;
     uint32_t k = *next;
+    pstk__scatter_row(worker->scatter);
     for (; k < fetch->n_spans; k++) {
         struct pstk__span_io *span_io = &fetch->spans[k];
         if (span_io->span.first > i && worker->pipeline->n_extents == 1)
             break;
         if (span_io->span.first == i && span_io->by_worker)
-            read_span(worker, span_io);
+            read_span(worker, task, span_io);
     }
     if (worker->pipeline->n_extents == 1)
         *next = k;
@@ -355,7 +365,10 @@ void *pstk__pipeline_work(void *worker)
 {
     struct pstk__worker *w = worker;
     struct pstk__pipeline *pipeline = w->pipeline;
+    struct pstk__scatter scatter;
     char name[16];
+    pstk__scatter_init(&scatter, pipeline, w->spare);
+    w->scatter = &scatter;
     snprintf(name, sizeof name, "pstk-work-%u", w->number % 1000u);
     pthread_setname_np(pthread_self(), name);
     if (pipeline->settings.reading.pin_threads &&
@@ -369,6 +382,7 @@ void *pstk__pipeline_work(void *worker)
     while ((task = pstk__queue_pop(w->lane->work, &waited, &n_left))) {
         pstk__histogram_add(&w->jobs_left, n_left);
         uint32_t n_rows = task->fetch.n_rows, next_span = 0;
+        pstk__scatter_begin(w->scatter);
         const uint64_t begin = pstk__ring_now(w->ring);
         pstk__trace_begin(pipeline->trace, "decode", task->slot->seq);
         for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
@@ -395,5 +409,6 @@ void *pstk__pipeline_work(void *worker)
         waited = 0;
     }
     pstk__cpu_times_leave(pipeline->workers_times);
+    w->scatter = NULL;
     return NULL;
 }

@@ -32,11 +32,12 @@ static void learn_from_workers(struct pstk__residency *residency)
     residency->n_seen = n;
 }
 
-/* Try to read without waiting: bytes read, or a negative errno. */
-static int64_t read_now(const struct pstk__read *read, void *buffer, uint32_t size, uint64_t offset)
+/* Try once to read at an offset: bytes read, or a negative errno. flags: RWF_NOWAIT: do not wait
+ * for storage. */
+static int64_t read_parts(const struct pstk__read *read, const struct iovec *parts,
+                          uint32_t n_parts, uint64_t offset, int flags)
 {
-    const struct iovec part = {.iov_base = buffer, .iov_len = size};
-    const ssize_t n = preadv2(read->from->fd, &part, 1, (off_t)offset, RWF_NOWAIT);
+    const ssize_t n = preadv2(read->from->fd, parts, (int)n_parts, (off_t)offset, flags);
     return n < 0 ? -errno : n;
 }
 
@@ -49,7 +50,8 @@ static int has_byte(struct pstk__residency *residency, const struct pstk__read *
                     uint64_t offset)
 {
     uint8_t byte;
-    const int64_t n = read_now(read, &byte, 1, offset);
+    const struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    const int64_t n = read_parts(read, &part, 1, offset, RWF_NOWAIT);
     if (is_refusal(n)) /* for this file, and likely for all */
         residency->off = residency->refused = 1;
     else if (n == 1 || n == -EAGAIN)
@@ -87,20 +89,33 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
     return residency->share >= HOT;
 }
 
-int pstk__read_resident(struct pstk__read *read)
+/* Read into what is left of the part that has byte `start` of the read, and wait for storage. */
+static int64_t read_rest(const struct pstk__read *read, const struct iovec *parts, uint32_t start)
 {
-    const struct pstk__file *from = read->from;
+    uint64_t before = start;
+    for (; before >= parts->iov_len; parts++)
+        before -= parts->iov_len;
+    return read->from->store->read_at(read->from, (uint8_t *)parts->iov_base + before,
+                                      parts->iov_len - before, read->offset + start);
+}
+
+int pstk__read_scattered(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts)
+{
     pstk__reader_begin(read);
-    int64_t got = from->in_memory ? 0 : read_now(read, read->buffer, read->size, read->offset);
-    const int has_waited = !from->in_memory && got != (int64_t)read->size && !is_refusal(got);
+    const int is_sure = read->from->in_memory;
+    int64_t got = read_parts(read, parts, n_parts, read->offset, is_sure ? 0 : RWF_NOWAIT);
+    const int has_waited = !is_sure && got != (int64_t)read->size && !is_refusal(got);
     /* Nothing was there, for which Linux 5.9 and 5.10 say 0, or an error or the end of the file,
      * which the plain read meets again. */
     if (got <= 0)
-        got = from->store->read_at(from, read->buffer, read->size, read->offset);
-    while (!pstk__reader_result(read, (int32_t)got)) {
-        const uint32_t start = pstk__reader_start(read);
-        got = from->store->read_at(from, (uint8_t *)read->buffer + start, read->size - start,
-                                   read->offset + start);
-    }
+        got = read_rest(read, parts, 0);
+    while (!pstk__reader_result(read, (int32_t)got))
+        got = read_rest(read, parts, pstk__reader_start(read));
     return !has_waited;
+}
+
+int pstk__read_resident(struct pstk__read *read)
+{
+    const struct iovec whole = {.iov_base = read->buffer, .iov_len = read->size};
+    return pstk__read_scattered(read, &whole, 1);
 }

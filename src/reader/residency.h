@@ -18,6 +18,7 @@
 #include "reader/reader.h"
 
 #include <stdatomic.h>
+#include <sys/uio.h>
 
 /* What one lane knows of the page cache. */
 struct pstk__residency {
@@ -39,5 +40,8 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
 
 /* Run a read on the calling thread, and set its result. Returns 0 if it had to wait for storage. */
 int pstk__read_resident(struct pstk__read *read);
+/* As pstk__read_resident, into n_parts pieces of memory, none empty, whose sizes add up to the
+ * read's. They are filled in their order. The read's buffer is not written. */
+int pstk__read_scattered(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts);
 
 #endif

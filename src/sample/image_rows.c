@@ -485,6 +485,52 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
     return rc < 0 ? rc : turn_begin(rows, row);
 }
 
+/* Return 1 if the geometry shows all pixels of the image at their places. */
+static int keeps_all(const struct pstk__geometry *g)
+{
+    const uint32_t w = g->image_width, h = g->image_height;
+    return g->source.width == w && g->source.height == h && g->out_width == w &&
+           g->out_height == h && g->crop_left == 0 && g->crop_top == 0 && g->crop_width == w &&
+           g->crop_height == h && !g->flip_vertical;
+}
+
+/* Return 1 if the row shows an image that is stored as pixels, all of it and unchanged, and write
+ * the row's crop and flip. */
+static int is_copy(const struct pstk__output *o, const struct pstk__row *row,
+                   const struct pstk__image_source *source)
+{
+    const struct pstk__image_ops *image_ops = source->image_ops;
+    const struct pstk__image_info *info = source->info;
+    const struct pstk__turn turn = image_ops->turn;
+    struct pstk__geometry g;
+    if (!o->is_lone_image || info->encoding != PSTK_ENCODING_PIXELS || info->bit_depth != 8 ||
+        info->channels != pstk__output_finished(o)->channels || turn.swap || turn.mirror_x ||
+        turn.mirror_y || image_ops->n_changes + image_ops->n_erasures > 0)
+        return 0;
+    pstk__geometry_init(&g, image_ops->width, image_ops->height);
+    pstk__geometry_fold(&g, image_ops->ops, image_ops->n_prefix);
+    if (!keeps_all(&g) || (g.flip && !pstk__output_has_flips(o)))
+        return 0;
+    if (row->crop)
+        write_crop(row->crop, &g, image_ops);
+    if (pstk__output_has_flips(o))
+        *row->flip = (uint8_t)g.flip;
+    return 1;
+}
+
+int pstk__image_row_copy(const struct pstk__output *o, struct pstk__row *row,
+                         const struct pstk__image_source *source, const uint8_t **data,
+                         uint64_t size)
+{
+    const int is_there = *data == row->data;
+    row->is_stored = size == pstk__output_written_size(o) && is_copy(o, row, source);
+    if (row->is_stored && !is_there)
+        memcpy(row->data, *data, size);
+    if (!row->is_stored && is_there)
+        *data = memcpy(row->aside, *data, size);
+    return (int)row->is_stored;
+}
+
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
                          struct pstk__row *row, const struct pstk__image_source *source)
 {

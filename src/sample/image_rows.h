@@ -72,6 +72,13 @@ struct pstk__image_rows {
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
                             struct pstk__arena *arena);
+/* Write the row of an output alone if it is an image as it is stored, all of it and unchanged.
+ * *data: the image, `size` bytes. Returns 1 if it did; then the row needs none of the other
+ * functions. Otherwise the row will be made of the image: *data has become row->aside, and has the
+ * bytes, if they lay in the row. */
+int pstk__image_row_copy(const struct pstk__output *o, struct pstk__row *row,
+                         const struct pstk__image_source *source, const uint8_t **data,
+                         uint64_t size);
 /* Begin the row of an output: write its crop and the padding outside of the image. ENOMEM: the
  * arena has no room; EFBIG: the picture that the output's ops change would be too large. */
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,

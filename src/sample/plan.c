@@ -244,6 +244,20 @@ static uint8_t is_lone_copy(const struct pstk__plan *p, const struct pstk__outpu
            o->passes[o->n_worker_passes - 1].what == PSTK__PASS_COPY;
 }
 
+/* Return 1 if this output alone reads a field of images, and its rows are pixels of 8 bits that
+ * only the geometry changes. */
+static uint8_t is_lone_image(const struct pstk__plan *p, const struct pstk__output *o)
+{
+    if (o->kind != PSTK_OUTPUT_IMAGE || !o->is_first || o->next != p->n_outputs ||
+        o->image.canvas_room > 0)
+        return 0;
+    for (uint32_t k = 0; k < o->image.resize; k++)
+        if (o->passes[k].what == PSTK__PASS_CONVERT || o->passes[k].what == PSTK__PASS_COLOUR)
+            return 0;
+    const struct pstk__row_layout *row = pstk__output_finished(o);
+    return row->dtype == PSTK_U8 && (row->layout == PSTK_NHWC || row->channels == 1);
+}
+
 /* Return the rank in the order of work of the field that output i is the first to read: ops look at
  * boxes, and all others follow images. */
 static uint32_t rank_of(const struct pstk__plan *p, uint32_t i)
@@ -381,6 +395,8 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
         return rc;
     for (uint32_t i = 0; i < p->n_outputs; i++)
         p->outputs[i].is_lone_copy = is_lone_copy(p, &p->outputs[i]);
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+        p->outputs[i].is_lone_image = is_lone_image(p, &p->outputs[i]);
     order_fields(p);
     p->scratch_size = pstk__plan_scratch(p);
     return 0;

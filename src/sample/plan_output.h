@@ -83,7 +83,7 @@ struct pstk__ragged_part {
  *   boxes     image.looks_at_boxes, image.boxes                                 compile_follow.c
  *   combine   is_combined, written_size; more of max_size and budget            mosaic.c
  *   compile   passes, and what they need; follow.boxes of points                compile*.c
- *   end       is_lone_copy; image.max_ops for all sizes                         multi_size.c
+ *   end       is_lone_copy, is_lone_image; image.max_ops for all sizes          multi_size.c
  *
  * pstk__plan_start sets callback.pool. Then the output is only read, by any thread.
  *
@@ -98,14 +98,16 @@ struct pstk__ragged_part {
  * - The outputs that PSTK_MIX_PAIRS adds have a head alone, made by mixing.c.
  */
 struct pstk__output {
-    uint32_t kind;             /* enum pstk_output_kind */
-    uint32_t dtype;            /* enum pstk_dtype of the tensor; 0 until it is checked */
-    uint32_t field;            /* index in the schema */
-    uint32_t next;             /* the next output that reads the same field, or n_outputs */
-    uint8_t is_first;          /* 1: no output before it reads the same field */
-    uint8_t has_pixels;        /* 1: IMAGE, or CALLBACK that gets decoded pixels */
-    uint8_t is_combined;       /* 1: a mosaic combines rows from parts of four that workers write */
-    uint8_t is_lone_copy;      /* 1: alone copies a field that lies outside of the record's head */
+    uint32_t kind;         /* enum pstk_output_kind */
+    uint32_t dtype;        /* enum pstk_dtype of the tensor; 0 until it is checked */
+    uint32_t field;        /* index in the schema */
+    uint32_t next;         /* the next output that reads the same field, or n_outputs */
+    uint8_t is_first;      /* 1: no output before it reads the same field */
+    uint8_t has_pixels;    /* 1: IMAGE, or CALLBACK that gets decoded pixels */
+    uint8_t is_combined;   /* 1: a mosaic combines rows from parts of four that workers write */
+    uint8_t is_lone_copy;  /* 1: alone copies a field that lies outside of the record's head */
+    uint8_t is_lone_image; /* 1: alone reads a field of images, to rows of u8 pixels, which may be
+                              the stored ones */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
     uint64_t budget;     /* ragged: bytes that a batch may have; else bytes that workers write */

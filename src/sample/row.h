@@ -7,8 +7,11 @@
 
 struct pstk__row {
     void *data;          /* row_size bytes; ragged: the most */
+    void *aside;         /* data holds the field's stored bytes: memory for these, if the row is to
+                            be made of them; else unused */
     void *input;         /* callbacks of whole batches: the input of this row; else NULL */
     uint64_t size;       /* out, ragged: bytes written */
+    uint32_t is_stored;  /* out, image, 1: the row is the field's stored bytes, unchanged */
     uint8_t *flip;       /* out, deferred image, 1: the device must still mirror it; else unused */
     uint32_t is_palette; /* out, image, 1: from a PNG file that has a palette */
     uint32_t is_damaged; /* out, image, 1: from a damaged file that is accepted */

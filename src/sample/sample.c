@@ -146,9 +146,9 @@ static int find_memory(void *user, const struct pstk__record *record, uint32_t f
 /* Check the field; decompress it if an output needs its plain bytes. */
 static int field_check(struct work *work, int needs_plain, struct pstk_error *err)
 {
+    work->size = work->view->plain_size;
     if (work->view->codec == PSTK_CODEC_NONE || !needs_plain) { /* most fields need no call */
         work->data = work->view->data;
-        work->size = work->view->plain_size;
         return pstk__record_check_field(work->record, work->field, err);
     }
     const struct pstk__field_reading reading = {
@@ -156,7 +156,6 @@ static int field_check(struct work *work, int needs_plain, struct pstk_error *er
         .memory = find_memory,
         .user = work,
     };
-    work->size = work->view->plain_size;
     return pstk__field_read(work->record, work->field, &reading, &work->data, err);
 }
 
@@ -183,7 +182,7 @@ static int write_copy(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__output *o = &work->s->plan->outputs[i];
     if (!size_fits(o, work->size))
         return size_wrong(work, pstk__output_written_size(o), err);
-    if (work->size > 0)
+    if (work->size > 0 && work->rows[i].data != work->data)
         memcpy(work->rows[i].data, work->data, work->size);
     work->rows[i].size = work->size;
     return 0;
@@ -196,8 +195,7 @@ static int is_copied_at_once(const struct pstk__output *o, const struct pstk__fi
            v->codec == PSTK_CODEC_NONE && size_fits(o, v->plain_size);
 }
 
-/* Check a field stored plain while copying it to its only output: one pass over memory instead of
- * two, which is most of the work of a small record. */
+/* Check a plain field while copying it: one pass over memory, most of a small record's work. */
 static int write_lone_copy(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__field_view *v = work->view;
@@ -549,6 +547,8 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         const int drew = pstk__image_ops_init(ops, &p->outputs[k], &info, &key, boxes, &inner);
         if (drew < 0)
             return image_fail(work, drew, &inner, err);
+        if (pstk__image_row_copy(&p->outputs[k], &work->rows[k], &source, &work->data, work->size))
+            continue;
         const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
         if (added < 0)
             return pictures_failed(work, added, err);
@@ -853,7 +853,8 @@ static int write_field(struct work *work, uint32_t i, struct pstk_error *err)
     work->view = &work->record->fields[work->field];
     pstk__arena_reset(&work->s->arena, work->s->mark);
     pstk__arena_trim(&work->s->arena, KEEP_RESIDENT);
-    if (is_copied_at_once(&p->outputs[i], work->view))
+    if (work->view->data != work->rows[i].data && /* else it lies in the row already */
+        is_copied_at_once(&p->outputs[i], work->view))
         return write_lone_copy(work, i, err);
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
         has_images |= p->outputs[k].has_pixels != 0;

@@ -7,16 +7,15 @@
 #include "format/format.h"
 #include "reader/reader.h"
 #include "support/oracle.h"
+#include "support/page_cache.h"
 #include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 
 #define N_SAMPLES 260
 #define BAD 101
@@ -26,124 +25,6 @@ static int few_files; /* 1: so few may be open that the reader reads what a work
 static uint64_t n_samples = N_SAMPLES; /* samples of the data set at `path` */
 static uint32_t n_readers = 2;         /* 1 under TSan: threads only */
 static const uint32_t readers[] = {PSTK_READER_THREADS, PSTK_READER_AUTO};
-
-/* ---- the page cache -------------------------------------------------------------------------- */
-
-enum cache {
-    AS_IT_IS, /* the kernel's */
-    RESIDENT,
-    COLD,
-    MIXED,   /* a part of each read, which may be all or nothing */
-    REFUSED, /* the file system does not know RWF_NOWAIT */
-    TMPFS,   /* nor does this one, which has no other storage */
-    GONE,    /* after the probe */
-    EMPTY,   /* after the probe, and the kernel says 0 instead of EAGAIN */
-    N_CACHES
-};
-
-static _Atomic int cache;
-static _Atomic uint32_t seed, n_probes, n_reads_now; /* reads of one byte; reads of more */
-static _Atomic uint64_t bytes_now;                   /* given to reads of more than one */
-static _Atomic uint32_t nap_us;                      /* duration of a worker's read */
-
-/* Reads that overlap these bytes of this file give `fault`: a negative errno, or 0: the file ends
- * at the first of them. */
-static _Atomic uint64_t fault_begin, fault_end;
-static _Atomic uint64_t fault_inode; /* 0: none */
-static _Atomic int fault;
-
-static void reset(enum cache as)
-{
-    atomic_store(&cache, as);
-    atomic_store(&n_probes, 0);
-    atomic_store(&n_reads_now, 0);
-    atomic_store(&bytes_now, 0);
-    atomic_store(&nap_us, 0);
-}
-
-ssize_t __real_pread(int fd, void *data, size_t size, off_t offset);
-ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset);
-ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset)
-{
-    struct stat st;
-    const uint64_t at = (uint64_t)offset, begin = atomic_load(&fault_begin);
-    const int meets = atomic_load(&fault_inode) && at < atomic_load(&fault_end) &&
-                      at + size > begin && fstat(fd, &st) == 0 &&
-                      st.st_ino == atomic_load(&fault_inode);
-    if (meets && atomic_load(&fault) < 0) {
-        errno = -atomic_load(&fault);
-        return -1;
-    }
-    return meets ? at < begin ? __real_pread(fd, data, begin - at, offset) : 0
-                 : __real_pread(fd, data, size, offset);
-}
-ssize_t __wrap_pread64(int fd, void *data, size_t size, off_t offset)
-    __attribute__((alias("__wrap_pread")));
-
-static ssize_t refuse(int native)
-{
-    errno = native;
-    return -1;
-}
-
-/* A draw that depends on the place and the seed alone, but differs when it is asked again. */
-static uint64_t draw(off_t offset)
-{
-    static _Atomic uint32_t turn;
-    uint64_t x = ((uint64_t)offset << 20 ^ atomic_load(&seed)) + atomic_fetch_add(&turn, 1);
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ x >> 31;
-}
-
-static ssize_t read_mixed(int fd, const struct iovec *part, off_t offset)
-{
-    const uint64_t x = draw(offset);
-    const size_t n = x & 1 ? part->iov_len : x & 2 ? 0 : (size_t)(x >> 8) % part->iov_len;
-    return n ? __wrap_pread(fd, part->iov_base, n, offset) : refuse(EAGAIN);
-}
-
-static ssize_t read_now(int fd, const struct iovec *part, off_t offset)
-{
-    switch (atomic_load(&cache)) {
-    case COLD:
-        return refuse(EAGAIN);
-    case MIXED:
-        return read_mixed(fd, part, offset);
-    case REFUSED:
-    case TMPFS:
-        return refuse(EOPNOTSUPP);
-    case GONE:
-    case EMPTY:
-        if (part->iov_len > 1)
-            return atomic_load(&cache) == GONE ? refuse(EAGAIN) : 0;
-    }
-    return __wrap_pread(fd, part->iov_base, part->iov_len, offset);
-}
-
-ssize_t __real_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags);
-ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags);
-ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
-{
-    atomic_fetch_add(parts->iov_len > 1 ? &n_reads_now : &n_probes, 1);
-    if (parts->iov_len > 1 && atomic_load(&nap_us) > 0)
-        usleep(atomic_load(&nap_us));
-    const ssize_t r = atomic_load(&cache) == AS_IT_IS ? __real_preadv2(fd, parts, n, offset, flags)
-                                                      : read_now(fd, parts, offset);
-    if (parts->iov_len > 1 && r > 0)
-        atomic_fetch_add(&bytes_now, (uint64_t)r);
-    return r;
-}
-ssize_t __wrap_preadv64v2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
-    __attribute__((alias("__wrap_preadv2")));
-
-int __wrap_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs)
-{
-    (void)fd;
-    *fs = (struct statfs){.f_type = atomic_load(&cache) == TMPFS ? TMPFS_MAGIC : EXT4_SUPER_MAGIC};
-    return 0;
-}
-int __wrap_fstatfs64(int fd, struct statfs *fs) __attribute__((alias("__wrap_fstatfs")));
 
 /* ---- one epoch ------------------------------------------------------------------------------- */
 
@@ -186,7 +67,8 @@ static int counters_are_right(const struct pstk_loader *loader, struct pstk_stat
     case COLD:
         return n_now == 0 && n > 0;
     case TMPFS: /* without a probe; few files: the reader has what the worker may not wait for */
-        return n_now + atomic_load(&n_probes) == 0 && (few_files || n == st->n_cached_reads);
+        return atomic_load(&n_probes) == 0 && n_now == st->n_cached_reads &&
+               (few_files || n_now == n);
     case REFUSED: /* at most a probe for each lane */
         return n_now == 0 && n > 0 && atomic_load(&n_probes) <= st->n_threads;
     default:

@@ -49,14 +49,23 @@ static ssize_t answer(struct answers *from, void *data, size_t size, uint64_t of
 ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags);
 ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
 {
-    if (fd != 77 || n != 1 || flags != RWF_NOWAIT) {
+    static uint8_t bytes[FILE_SIZE];
+    size_t size = 0, done = 0;
+    for (int i = 0; i < n; i++)
+        size += parts[i].iov_len;
+    if (fd != 77 || n < 1 || (flags != RWF_NOWAIT && flags != 0)) {
         errno = EBADF;
         return -1;
     }
-    n_now++;
+    n_now += flags != 0;
     now_offset = (uint64_t)offset;
-    now_size = parts->iov_len;
-    return answer(&now, parts->iov_base, parts->iov_len, (uint64_t)offset);
+    now_size = size;
+    const ssize_t got = answer(flags ? &now : &later, bytes, size, (uint64_t)offset);
+    for (size_t m; got > 0 && done < (size_t)got; done += m, parts++) {
+        m = (size_t)got - done < parts->iov_len ? (size_t)got - done : parts->iov_len;
+        memcpy(parts->iov_base, bytes + done, m);
+    }
+    return got;
 }
 ssize_t __wrap_preadv64v2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
     __attribute__((alias("__wrap_preadv2")));
@@ -248,6 +257,33 @@ static void read_by_loop(struct pstk__read *read)
     } while (!pstk__reader_result(read, (int32_t)got));
 }
 
+/* Run a read into n_parts pieces of memory, the later ones before the earlier ones, and gather them
+ * in its buffer. Returns what the read says. */
+static int read_in_parts(struct pstk__read *read, uint32_t n_parts)
+{
+    static const uint32_t wanted[] = {1, 64, 5000, 4096};
+    static uint8_t memory[40000];
+    struct iovec parts[5];
+    uint8_t *to = memory + sizeof memory;
+    uint32_t left = read->size, n = 0;
+    for (; left > 0; n++) {
+        const uint32_t size = n + 1 < n_parts && wanted[n] < left ? wanted[n] : left;
+        to -= size + 1;
+        *to = 0xee; /* a byte that no part has */
+        parts[n] = (struct iovec){.iov_base = to + 1, .iov_len = size};
+        memset(to + 1, 0xee, size);
+        left -= size;
+    }
+    const int is_resident = pstk__read_scattered(read, parts, n);
+    to = read->buffer;
+    for (uint32_t i = 0; i < n; to += parts[i++].iov_len)
+        memcpy(to, parts[i].iov_base, parts[i].iov_len);
+    for (uint32_t i = 0; i < n; i++)
+        if (*((uint8_t *)parts[i].iov_base - 1) != 0xee)
+            read->result = -EFAULT;
+    return is_resident;
+}
+
 /* A read against the loop, at aligned and odd places, within the file and past its end. 1: they
  * agree, and the read says `resident` where the file has all its bytes. */
 static int agrees(const struct answers *at_once, const struct answers *plain, int resident)
@@ -255,9 +291,9 @@ static int agrees(const struct answers *at_once, const struct answers *plain, in
     static const uint64_t offsets[] = {0, 4096, 1, 8191, FILE_SIZE - 5000, FILE_SIZE + 100};
     static const uint32_t sizes[] = {8192, 1, 4097, 12288};
     _Alignas(4096) static uint8_t a[16384], b[16384];
-    for (uint32_t i = 0; i < 24; i++) {
+    for (uint32_t i = 0; i < 24 * 5; i++) {
         struct pstk__read x = {.from = &file,
-                               .offset = offsets[i / 4],
+                               .offset = offsets[i / 4 % 6],
                                .size = sizes[i % 4],
                                .buffer = a,
                                .done = 7,
@@ -272,7 +308,8 @@ static int agrees(const struct answers *at_once, const struct answers *plain, in
         now = *at_once;
         later = *plain;
         n_now = 0;
-        const int is_resident = pstk__read_resident(&x);
+        const uint32_t n_parts = 1 + i / 24;
+        const int is_resident = n_parts == 1 ? pstk__read_resident(&x) : read_in_parts(&x, n_parts);
         const int whole = x.offset + x.size <= FILE_SIZE;
         const size_t n = y.result > 0 ? (size_t)y.result : 0;
         if (n_now != 1 || x.result != y.result || memcmp(a, b, n) != 0 ||
