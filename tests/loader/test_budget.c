@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Division of memory: the value of each setting on auto, compared over a sweep with the rules stated
- * naively, and the settings that are refused. The tests make plan, source and layout.
+ * Division of memory: the value of each setting on auto, compared over a sweep with the rules
+ * stated naively, and the settings that are refused. The tests make plan, source and layout.
  */
 #include "loader/budget.h"
 
