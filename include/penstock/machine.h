@@ -85,8 +85,13 @@ struct pstk_machine {
     /* 1: the path lies on a disk that spins, as the kernel says; 0: it does not */
     int32_t rotational;
     /* automatic number of workers of a loader on the host, alone on this machine: settings'
-     * n_threads */
+     * n_threads. It holds where the page cache may serve the reads, which workers then make */
     uint32_t n_workers;
+    /* the same where the reader makes all reads: direct ones, those of a windowed order, and those
+     * of files that are unpacked */
+    uint32_t n_workers_direct;
+    /* n_workers of a loader on a device whose NUMA node is unknown */
+    uint32_t n_workers_device;
 };
 
 /* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */
