@@ -104,6 +104,23 @@ def doctor_gives_the_plan_of_the_cores_and_a_loader_has_as_many_workers(world):
             expect(run_json(*line, "--io", "direct", **machine(text))["threads"], direct, text)
 
 
+@test
+def the_page_of_cores_has_the_plans_that_doctor_gives(world):
+    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/cores.md")
+    with open(page, encoding="utf-8") as stream:
+        text = stream.read()
+    rows = [tuple(map(int, row)) for row in re.findall(r"^" + r"\| (\d+) " * 5 + r"\|$", text, re.M)]
+    assert len(rows) >= 15, rows
+    for cores, nodes, *workers in rows:
+        told = run_json("doctor", world.root, **machine("pack:%d [numa] core:%d pu:2" % (nodes, cores // nodes)))
+        expect([told[key] for key in ("usable_cores", "numa_nodes", "workers", "workers_direct", "workers_gpu")],
+               [cores, nodes, *workers], (cores, nodes))
+    block = re.search(r"```text\n(.*?)```", text, re.S)[1]
+    told = run("doctor", world.root, **machine("pack:2 [numa] core:8 pu:1"))[0]
+    if not run_json("doctor", world.root)["cpu_quota"]:
+        assert block in told, told
+
+
 def verdict(path, *options, **kwargs):
     """(The verdict's text, the last line where that is the next step else None), as people and programs get it."""
     text, _ = run("doctor", path, *options, **kwargs)
