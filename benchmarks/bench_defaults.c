@@ -6,10 +6,14 @@
  * again and again, which keeps one core busy.
  *
  *   bench_defaults JPEGS DIR [--threads LIST] [--shapes LIST] [--seconds S] [--rounds R]
+ *                 [--per second|cpu]
  *
  * JPEGS: a data set that `penstock pack` made of a folder of JPEGs. LIST: with commas between;
  * shapes: jpeg,pixels,arrays,small. Makes (and keeps) DIR/pixels (256 x 256 RGB), DIR/arrays
- * (150 kB) and DIR/small (2 kB), which stay in the page cache. Prints the median rate of each
+ * (150 kB) and DIR/small (2 kB), which stay in the page cache. Other programs spoil the rates: they
+ * leave more of the cores to more threads. So --per cpu counts rows a second of CPU time instead,
+ * for the consumer that sleeps. It compares only numbers of workers that keep all cores busy.
+ * Prints the median rate of each
  * number of workers, and at the end of a line the ratio of the default to the best of them.
  */
 #include "bench.h"
@@ -43,6 +47,7 @@ struct options {
     uint32_t threads[MAX_THREADS];
     double seconds;
     int rounds;
+    int per_cpu; /* 1: rates are those of a second of CPU time of this process */
 };
 
 static uint32_t n_cores(void)
@@ -124,10 +129,18 @@ static uint64_t take(struct pstk_loader *loader, double end, int spins)
     return n;
 }
 
+/* Return the CPU time of this process in seconds, which ended threads keep. */
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Return the rows a second of a loader with so many workers; 0: its own choice, which *n_workers
  * then is. */
 static double rate_of(const struct shape *shape, const char *path, uint32_t n_threads,
-                      double seconds, int spins, uint32_t *n_workers)
+                      const struct options *options, int spins, uint32_t *n_workers)
 {
     struct pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5)};
     const struct pstk_output output =
@@ -151,10 +164,10 @@ static double rate_of(const struct shape *shape, const char *path, uint32_t n_th
     s.reading.io = PSTK_IO_BUFFERED;
     if (pstk_open(&loader, &s, &err) < 0)
         bench_die("open", &err);
-    take(loader, bench_now() + seconds / 10, spins);
-    const double begin = bench_now();
-    const uint64_t n = take(loader, begin + seconds, spins);
-    const double rate = (double)n / (bench_now() - begin);
+    take(loader, bench_now() + options->seconds / 10, spins);
+    const double begin = bench_now(), cpu = cpu_seconds();
+    const uint64_t n = take(loader, begin + options->seconds, spins);
+    const double rate = (double)n / (options->per_cpu ? cpu_seconds() - cpu : bench_now() - begin);
     pstk_get_stats(loader, &stats);
     *n_workers = stats.n_threads;
     pstk_close(&loader);
@@ -171,8 +184,8 @@ static void measure(const struct shape *shape, const struct options *options, in
         for (uint32_t k = 0; k <= options->n_threads; k++) {
             /* each round begins with another number, so that no number always follows the same */
             const uint32_t i = (k + (uint32_t)round) % (options->n_threads + 1);
-            bench_add(&runs[i], rate_of(shape, path, i ? options->threads[i - 1] : 0,
-                                        options->seconds, spins, i ? &unused : &chosen));
+            bench_add(&runs[i], rate_of(shape, path, i ? options->threads[i - 1] : 0, options,
+                                        spins, i ? &unused : &chosen));
         }
     double best = bench_median(&runs[0]);
     printf("%-7s %-6s %3u %9.0f", shape->name, spins ? "spins" : "sleeps", chosen, best);
@@ -225,19 +238,23 @@ int main(int argc, char **argv)
             wrong = (options.seconds = atof(argv[i + 1])) <= 0;
         else if (strcmp(argv[i], "--rounds") == 0)
             wrong = (options.rounds = atoi(argv[i + 1])) < 1 || options.rounds > BENCH_RUNS_MAX;
+        else if (strcmp(argv[i], "--per") == 0)
+            wrong = !(options.per_cpu = strcmp(argv[i + 1], "cpu") == 0) &&
+                    strcmp(argv[i + 1], "second") != 0;
         else
             wrong = 1;
     if (wrong)
         return fprintf(stderr, "usage: bench_defaults JPEGS DIR [--threads LIST] [--shapes LIST] "
-                               "[--seconds S] [--rounds R]\n"),
+                               "[--seconds S] [--rounds R] [--per second|cpu]\n"),
                2;
     options.jpegs = argv[1];
     options.folder = argv[2];
     mkdir(options.folder, 0777);
-    printf("rows/s of %u cores, medians of %d rounds of %.1f s; the default and its workers first, "
+    printf("rows a second%s of %u cores, medians of %d rounds of %.1f s; the default and its "
+           "workers first, "
            "its ratio to the best last\n",
-           n_cores(), options.rounds, options.seconds);
-    for (int spins = 0; spins < 2; spins++)
+           options.per_cpu ? " of CPU time" : "", n_cores(), options.rounds, options.seconds);
+    for (int spins = 0; spins < (options.per_cpu ? 1 : 2); spins++)
         for (size_t i = 0; i < N_SHAPES; i++)
             if (is_listed(options.shapes, shapes[i].name))
                 measure(&shapes[i], &options, spins);
