@@ -85,8 +85,13 @@ struct pstk_machine {
     /* 1: the kernel reports that the path lies on a rotating disk; 0: it does not */
     int32_t rotational;
     /* automatic number of workers (n_threads) of a loader on the host that has this machine to
-     * itself */
+     * itself. It holds where the page cache may serve the reads, which workers then make */
     uint32_t n_workers;
+    /* the same where the reader makes all reads: direct ones, those of a windowed order, and those
+     * of files that are unpacked */
+    uint32_t n_workers_direct;
+    /* n_workers of a loader on a device whose NUMA node is unknown */
+    uint32_t n_workers_device;
 };
 
 /* Find out about this machine. `path`: where the data would lie; NULL: nowhere. Fills *machine up

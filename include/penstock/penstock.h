@@ -384,9 +384,9 @@ struct pstk_settings {
 
     /* seed of the order and of every random draw. default: 0 */
     uint64_t seed;
-    /* workers. default: auto, the cores that this process may use, within its CPU quota, less one
-     * for the reader of each NUMA node and one for copies to a device, if at least 4 workers a node
-     * remain */
+    /* workers. default: auto, the cores that this process may use, by its quota too, less one for
+     * each reader that makes all reads or has a node of 32 cores, and one for the copies to a
+     * device, while 4 workers a node remain */
     uint32_t n_threads;
     /* enum pstk_bad_sample. default: PSTK_BAD_ERROR */
     uint32_t bad_sample;

@@ -3,6 +3,7 @@
 
 #include "batch/slot.h"
 #include "base/error.h"
+#include "machine/placement.h"
 
 #include <stdio.h>
 
@@ -105,17 +106,15 @@ static uint32_t n_workers(const struct pstk__budget_config *c)
     return c->workers_per_node * c->n_nodes;
 }
 
-/* Choose the readers of a node. Reading a small record costs a reader more time than its remaining
- * path costs a worker (some 0.8 us compared with 0.3 us for 2 kB from the page cache). Reading a
- * large one that is only copied costs as much. In both cases there is one reader for each worker,
- * else one per node. */
+/* Choose the readers of a node. Reading a small record costs a reader as much time as its remaining
+ * path costs a worker, and so does a larger one that is only copied. In both cases there is one
+ * reader for each worker, else one per node. A lane holds all its batches' blocks, which make
+ * reading a row cheap. */
 static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
-    int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c);
-    if (c->interleave) /* a lane holds all its batches' blocks, which make reading a row cheap */
-        return 1;
-    uint32_t n = copies ? c->workers_per_node : 1;
-    return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / c->n_nodes));
+    const int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c);
+    return pstk__placement_readers(c->workers_per_node, c->n_nodes, copies && !c->interleave,
+                                   PSTK__MAX_LANES);
 }
 
 static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_per_lane)

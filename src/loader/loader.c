@@ -142,11 +142,17 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
                                   .n_workers = s->n_threads,
                                   .pin = s->reading.pin_threads != 0,
                                   .with_pci = pipeline->plan->on_device && s->reading.topology};
+    const uint64_t memory = pstk__cgroup_memory("/");
     char bus_id[PSTK__BUS_ID_SIZE];
     pstk__plan_processes(pipeline->plan, &c.n_more,
                          &c.n_times); /* processes for each of which a worker waits */
     int r = pstk__device_ops(s->device.kind)->find(s->device.index, bus_id, err);
     c.bus_id = pipeline->plan->on_device ? bus_id : NULL;
+    if (r == 0)
+        r = choose_io(pipeline, memory, err);
+    pipeline->reader_reads = pipeline->direct || !pipeline->source->store->has_fds ||
+                             s->order.kind == PSTK_ORDER_WINDOWED;
+    c.reader_reads = pipeline->reader_reads;
     if (r == 0)
         r = pstk__numa_open(&pipeline->numa, &c, err);
     if (r < 0)
@@ -156,10 +162,8 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     struct pstk__layout least;
     pstk__layout_init_min(&least, pipeline->plan, s->observe.report_crops, with_reports);
     pstk__layout_init(&loader->layout, pipeline->plan, s->observe.report_crops, with_reports);
-    uint64_t memory = pstk__cgroup_memory("/");
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
-    r = choose_io(pipeline, memory, err);
     struct pstk__budget_config budget = {
         .settings = s,
         .interleave =
@@ -172,8 +176,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
         .machine_memory = memory,
         .taken = pipeline->stream.epochs_memory};
     pstk__cgroup_memory_left("/", &budget.group_limit, &budget.group_left);
-    if (r == 0)
-        r = pstk__budget_init(&loader->budget, &budget, err);
+    r = pstk__budget_init(&loader->budget, &budget, err);
     if (r < 0)
         return r;
     pipeline->n_lanes = loader->budget.n_lanes;

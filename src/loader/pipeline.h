@@ -214,6 +214,9 @@ struct pstk__pipeline {
     struct pstk__slots *delivered; /* leased to consumers: `slots`, or the slots of a device */
     struct pstk__reorder_buffer reorder;
     struct pstk__stream stream;
+    int reader_reads; /* 1: the readers make all reads themselves. They bypass the page cache, have
+                         no descriptors, or are reads of blocks, which count on pins that end with
+                         reads in flight */
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

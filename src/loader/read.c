@@ -368,8 +368,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              &l->fallbacks, err);
     if (r == 0)
         r = pstk__pages_open(&l->pages, pages, l->index_size, err);
-    /* Blocks count on pins that end with reads in flight. */
-    pstk__residency_init(&l->residency, pipeline->direct || c.no_fds || l->blocks_need.memory > 0);
+    pstk__residency_init(&l->residency, pipeline->reader_reads);
     pstk__picker_init(&l->picker, &pipeline->stream.picks);
     l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,

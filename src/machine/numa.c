@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "machine/pci.h"
+#include "machine/placement.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20) /* huge page of x86-64 and of most aarch64, bytes */
-#define WORKERS_FIRST 4u /* workers that a node keeps before it leaves a core to its reader */
 
 /* One hardware thread that this process may use. */
 struct hw_thread {
@@ -20,8 +20,7 @@ struct hw_thread {
     uint32_t core;      /* index among the allowed cores, sorted by node */
     uint32_t thread;    /* index among the hardware threads of that core */
     uint32_t node;      /* index among the nodes of the plan; set only for threads of the plan */
-    uint32_t is_left;   /* 1: its core is left to a reader or the uploader; no worker is counted for
-                           it */
+    uint32_t is_left;   /* 1: no worker is counted for its core */
 };
 
 struct node {
@@ -34,10 +33,10 @@ struct pstk__numa {
     hwloc_topology_t topology; /* owned; NULL until loaded */
     int is_this_machine;       /* 0: threads are not pinned, memory is not bound */
     int pin;
-    uint32_t n_cores;  /* cores in the affinity mask */
-    uint32_t n_usable; /* cores that local rank and quota leave to this process */
-    uint32_t n_left;   /* cores, of n_usable, that the automatic number of workers leaves to readers
-                          and the uploader */
+    uint32_t n_cores;      /* cores in the affinity mask */
+    uint32_t n_usable;     /* cores that local rank and quota leave to this process */
+    uint32_t *share_cores; /* [n_share_nodes], owned; cores of each node in this process's share */
+    uint32_t n_share_nodes;
     uint32_t n_workers;
     uint32_t n_nodes; /* nodes with workers */
     uint32_t n_known; /* all nodes, >= n_nodes: the others only have a device */
@@ -279,72 +278,70 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
     return whole ? whole : 1;
 }
 
-/* Return the number of cores of the share that the automatic number of workers may leave. A node's
- * reader feeds all its workers. When each core has a worker of its own, the reader has to wait for
- * a core, and so does the uploader. The first four workers of a node gain more than a core for
- * these two would. The first n_cores threads are the cores, by node. */
-static uint32_t cores_to_spare(const struct pstk__numa *n, uint32_t n_cores)
+/* Count the cores of each node in the share, in the order of the nodes. The first n_cores threads
+ * are the cores. */
+static int count_cores(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
 {
-    uint32_t first = 0, on_node = 0;
+    n->share_cores = calloc(n_cores, sizeof n->share_cores[0]);
+    if (!n->share_cores)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
     for (uint32_t i = 0; i < n_cores; i++) {
-        on_node = i > 0 && n->hw_threads[i].memory == n->hw_threads[i - 1].memory ? on_node + 1 : 1;
-        first += on_node <= WORKERS_FIRST;
+        n->n_share_nodes += i == 0 || n->hw_threads[i].memory != n->hw_threads[i - 1].memory;
+        n->share_cores[n->n_share_nodes - 1]++;
     }
-    return n->n_usable > first ? n->n_usable - first : 0;
+    return 0;
 }
 
-/* Mark the node's last core that is not yet left to another thread, unless the first workers need
- * it. Returns 1 when it marked a core, else 0. */
-static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t memory)
+/* Return the index of a node among those of the share, UINT32_MAX for any other node. */
+static uint32_t find_share_node(const struct pstk__numa *n, hwloc_obj_t memory)
 {
-    uint32_t last = 0, count = 0;
-    for (uint32_t i = 0; i < n_cores; i++)
-        if (n->hw_threads[i].memory == memory && !n->hw_threads[i].is_left) {
-            last = n->hw_threads[i].core;
-            count++;
-        }
-    if (count <= WORKERS_FIRST)
-        return 0;
+    for (uint32_t node = 0, core = 0; node < n->n_share_nodes; core += n->share_cores[node++])
+        if (n->hw_threads[core].memory == memory)
+            return node;
+    return UINT32_MAX;
+}
+
+/* Mark the last cores of each node that are left, and move their threads to the end. */
+static void leave_cores(struct pstk__numa *n, const struct pstk__placement *p)
+{
+    for (uint32_t node = 0, end = 0; node < n->n_share_nodes; node++) {
+        end += n->share_cores[node];
+        for (uint32_t i = end - p->nodes[node].n_left; i < end; i++)
+            for (uint32_t k = 0; k < n->n_hw_threads; k++)
+                n->hw_threads[k].is_left |= n->hw_threads[k].core == n->hw_threads[i].core;
+    }
+    qsort(n->hw_threads, n->n_hw_threads, sizeof n->hw_threads[0], compare_by_thread);
+}
+
+/* Return the hardware thread that is counted for a worker: the threads of its core take turns.
+ * After leave_cores the first n_kept threads are the cores that workers are counted for. */
+static struct hw_thread *thread_of(struct pstk__numa *n, const struct pstk__placement *p,
+                                   uint32_t worker)
+{
+    struct hw_thread *thread = &n->hw_threads[pstk__placement_core(p, worker)];
+    const uint32_t core = thread->core;
+    uint32_t n_threads = 0;
     for (uint32_t i = 0; i < n->n_hw_threads; i++)
-        n->hw_threads[i].is_left |= n->hw_threads[i].core == last;
-    return 1;
+        n_threads += n->hw_threads[i].core == core;
+    for (uint32_t i = 0; i < n->n_hw_threads; i++)
+        if (n->hw_threads[i].core == core &&
+            n->hw_threads[i].thread == worker / p->n_kept % n_threads)
+            thread = &n->hw_threads[i];
+    return thread;
 }
 
-/* Leave one core of each node to its reader. */
-static void leave_to_readers(struct pstk__numa *n, uint32_t n_cores, uint32_t most)
+/* Choose a hardware thread for each worker. It decides only the worker's node. */
+static int place_workers(struct pstk__numa *n, const struct pstk__placement *p,
+                         struct pstk_error *err)
 {
-    for (uint32_t i = 0; i < n_cores && n->n_left < most; i++)
-        if (i == 0 || n->hw_threads[i].memory != n->hw_threads[i - 1].memory)
-            n->n_left += leave_core(n, n_cores, n->hw_threads[i].memory);
-}
-
-/* Leave one core to the uploader, on the device's node, or else on the last node that has one to
- * spare. */
-static void leave_to_uploader(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t near_device)
-{
-    uint32_t is_left = near_device && leave_core(n, n_cores, near_device);
-    for (uint32_t i = n_cores; i > 0 && !is_left; i--)
-        is_left = leave_core(n, n_cores, n->hw_threads[i - 1].memory);
-    n->n_left += is_left;
-}
-
-/* Choose a hardware thread for each worker. Fewer workers than cores are spread evenly over cores
- * and nodes. More workers also take second threads, then share threads. The thread decides only the
- * worker's node. No worker is bound to its thread, because a bound worker does not make way for the
- * reader, nor for another loader that counts on the same cores. */
-static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
-{
+    n->n_workers = p->n_workers;
     n->worker_hw_threads = calloc(n->n_workers, sizeof n->worker_hw_threads[0]);
     if (!n->worker_hw_threads)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the workers' hardware threads");
-    uint32_t n_hw_threads = 0;
-    while (n_hw_threads < n->n_hw_threads && !n->hw_threads[n_hw_threads].is_left)
-        n_hw_threads++;
-    for (uint32_t w = 0; w < n->n_workers; w++) {
-        uint64_t i = n->n_workers < n_cores ? (uint64_t)w * n_cores / n->n_workers : w;
-        n->worker_hw_threads[w] = &n->hw_threads[i % n_hw_threads];
-    }
+    leave_cores(n, p);
+    for (uint32_t w = 0; w < n->n_workers; w++)
+        n->worker_hw_threads[w] = thread_of(n, p, w);
     return 0;
 }
 
@@ -461,35 +458,46 @@ static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_
     return by_sysfs ? by_sysfs : memory;
 }
 
-/* Decide how many workers there are, and which cores they leave. Returns the number of cores of the
- * share that remain for workers. */
-static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_config *c,
-                              uint32_t n_cores)
+/* Decide the plan of the threads. `p` gets nodes, which the caller frees. */
+static int place_threads(const struct pstk__numa *n, const struct pstk__numa_config *c,
+                         struct pstk__placement *p, struct pstk_error *err)
 {
-    n->n_workers = c->n_workers;
-    if (c->n_workers)
-        return n_cores;
-    const uint32_t most = cores_to_spare(n, n_cores);
-    leave_to_readers(n, n_cores, most);
-    if (c->bus_id && n->n_left < most)
-        leave_to_uploader(n, n_cores, memory_of_device(n, c->bus_id));
-    qsort(n->hw_threads, n->n_hw_threads, sizeof n->hw_threads[0], compare_by_thread);
-    const uint64_t all = n->n_usable - n->n_left + (uint64_t)n->n_usable * c->n_times + c->n_more;
-    n->n_workers = all < PSTK__MAX_WORKERS ? (uint32_t)all : PSTK__MAX_WORKERS;
-    return n_cores - n->n_left;
+    p->nodes = calloc(n->n_share_nodes, sizeof p->nodes[0]);
+    if (!p->nodes)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
+    const int has_uploader = c->bus_id != NULL;
+    hwloc_obj_t near_device = has_uploader && !c->n_workers ? memory_of_device(n, c->bus_id) : NULL;
+    const struct pstk__placement_config config = {
+        .n_cores = n->share_cores,
+        .n_nodes = n->n_share_nodes,
+        .n_usable = n->n_usable,
+        .n_workers = c->n_workers,
+        .n_more = c->n_more,
+        .n_times = c->n_times,
+        .reader_reads = c->reader_reads,
+        .has_uploader = has_uploader,
+        .device_node = near_device ? find_share_node(n, near_device) : UINT32_MAX};
+    pstk__placement_init(p, &config);
+    return 0;
 }
 
 static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct pstk_error *err)
 {
+    struct pstk__placement p = {.nodes = NULL};
     int r = list_hw_threads(n, err);
     if (r < 0)
         return r;
-    struct span share = share_of(n, c->local_rank, c->local_world);
+    const struct span share = share_of(n, c->local_rank, c->local_world);
+    const uint32_t n_cores = share.end - share.first;
     keep_share(n, share);
-    uint32_t n_cores = share.end - share.first;
-    double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
+    const double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
     n->n_usable = cores_of_quota(quota, c->local_world, n_cores);
-    r = place_workers(n, count_workers(n, c, n_cores), err);
+    r = count_cores(n, n_cores, err);
+    if (r == 0)
+        r = place_threads(n, c, &p, err);
+    if (r == 0)
+        r = place_workers(n, &p, err);
+    free(p.nodes);
     return r < 0 ? r : number_nodes(n, err);
 }
 
@@ -529,6 +537,7 @@ void pstk__numa_close(struct pstk__numa *n)
         hwloc_bitmap_free(n->nodes[i].cpus);
     hwloc_bitmap_free(n->allowed);
     free(n->worker_hw_threads);
+    free(n->share_cores);
     free(n->hw_threads);
     if (n->topology)
         hwloc_topology_destroy(n->topology);
@@ -543,6 +552,16 @@ uint32_t pstk__numa_n_nodes(const struct pstk__numa *n)
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n)
 {
     return n->n_workers;
+}
+
+int pstk__numa_count_workers(const struct pstk__numa *n, const struct pstk__numa_config *c,
+                             uint32_t *n_workers, struct pstk_error *err)
+{
+    struct pstk__placement p = {.nodes = NULL};
+    const int r = place_threads(n, c, &p, err);
+    *n_workers = p.n_workers;
+    free(p.nodes);
+    return r;
 }
 
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker)

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * numa: finds the cores and nodes that this process may use, and maps memory near them. The only
- * user of hwloc. It respects the affinity mask, the cgroup CPU quota, and local rank and local
- * world. These two divide the cores in order, whole nodes first when they divide evenly. Synthetic
- * and XML topologies work as well: threads are then planned but not pinned, and memory is not
- * bound.
+ * numa: finds the cores and nodes that this process may use, places its threads there by the rule
+ * of placement.h, and maps memory near them. The only user of hwloc. It respects the affinity mask,
+ * the cgroup CPU quota, and local rank and local world. These two divide the cores in order, whole
+ * nodes first when they divide evenly. Synthetic and XML topologies work as well: threads are then
+ * planned but not pinned, and memory is not bound.
  */
 #ifndef PSTK_NUMA_H
 #define PSTK_NUMA_H
 
 #include "machine/cgroup.h"
+#include "machine/placement.h"
 
 #include <penstock/types.h>
 
 #define PSTK__MAX_NODES 64
-#define PSTK__MAX_WORKERS 1024
 
 struct pstk__numa; /* opaque: the loaded topology and its plan */
 
 struct pstk__numa_config {
     const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
     uint32_t local_rank, local_world; /* local_world is at least 1 */
-    uint32_t n_workers;               /* number wanted; 0: automatic, see pstk__numa_n_workers */
+    uint32_t n_workers;               /* number wanted; 0: automatic, see placement.h */
     uint32_t n_more;                  /* automatic: workers added to the number of cores */
     uint32_t n_times;                 /* automatic: workers added for each usable core */
     /* PCI address of the device that an uploader feeds, "" when it is unknown; NULL: none */
     const char *bus_id;
-    int pin; /* 1: bind threads to the cores of their node */
+    int reader_reads; /* automatic: 1: the readers make all reads themselves */
+    int pin;          /* 1: bind threads to the cores of their node */
     /* 1: load PCI devices too, for pstk__numa_pci_node. A topology from a file needs this, because
      * nothing else lists its devices. On this machine it costs a read of each device's
      * configuration space (1 to 2 ms each in a virtual machine); without it sysfs is read, for one
@@ -40,15 +41,16 @@ int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
                     struct pstk_error *err);
 void pstk__numa_close(struct pstk__numa *n);
 /* Return a number of the plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (<
- * nodes in use). The automatic number of workers is the number of usable cores, less one for the
- * reader of each node and one for the uploader, if 4 workers of that node remain. Hardware threads
- * of one core count once. */
+ * nodes in use). placement.h says how many workers there are on each node. */
 uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
+/* Count the workers that there would be on the same cores with another plan: n_workers, n_more,
+ * n_times, bus_id and reader_reads of *c. */
+int pstk__numa_count_workers(const struct pstk__numa *n, const struct pstk__numa_config *c,
+                             uint32_t *n_workers, struct pstk_error *err);
 /* Return the OS index of the hardware thread that is counted for a worker; for tests, because no
- * worker is bound to it. Threads of cores left to a reader or the uploader are counted for no
- * worker. */
+ * worker is bound to it. Threads of cores that are left are counted for no worker. */
 uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker);
 /* Return the number of cores in the affinity mask. */
 uint32_t pstk__numa_n_cores(const struct pstk__numa *n);

@@ -293,13 +293,18 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
     return pstk__reader_open(&storage->reader, &c, &storage->fallbacks, err);
 }
 
+/* Return 1 if a loader with these settings reads directly, where the file system allows it. */
+static int reads_directly(const struct pstk__source *source, const struct pstk_settings *s)
+{
+    return s->reading.io == PSTK_IO_DIRECT ||
+           (s->reading.io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
+}
+
 static int measure_storage(struct pstk__source *source, const struct pstk_settings *s,
                            double seconds, struct pstk_ceilings *out, struct pstk_error *err)
 {
     struct storage storage = {.source = source};
-    int direct = s->reading.io == PSTK_IO_DIRECT ||
-                 (s->reading.io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
-    int r = storage_open(&storage, s, direct, err);
+    int r = storage_open(&storage, s, reads_directly(source, s), err);
     const uint64_t before = pstk__resident_bytes_read();
     if (r == 0)
         r = storage_run(&storage, seconds, out, err);
@@ -642,13 +647,16 @@ static const char *ceiling_field(const struct pstk_settings *s, const struct pst
 }
 
 /* Return the number of workers of a loader with these settings. */
-static uint32_t ceiling_threads(const struct pstk_settings *s)
+static uint32_t ceiling_threads(const struct pstk__source *source, const struct pstk_settings *s)
 {
     struct pstk__numa *numa;
     struct pstk__numa_config c = {.local_rank = s->ranks.local_rank,
                                   .local_world = s->ranks.local_world,
                                   .n_workers = s->n_threads,
-                                  .bus_id = s->device.kind == PSTK_CUDA ? "" : NULL};
+                                  .bus_id = s->device.kind == PSTK_CUDA ? "" : NULL,
+                                  .reader_reads = reads_directly(source, s) ||
+                                                  !source->store->has_fds ||
+                                                  s->order.kind == PSTK_ORDER_WINDOWED};
     if (pstk__numa_open(&numa, &c, NULL) < 0)
         return s->n_threads ? s->n_threads : 1;
     uint32_t n = pstk__numa_n_workers(numa);
@@ -701,7 +709,7 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
     const double share = seconds / (s->device.kind == PSTK_HOST ? 5 : 6);
-    struct decode decode = {.n_threads = ceiling_threads(s), .seconds = share / N_SLICES};
+    struct decode decode = {.n_threads = ceiling_threads(source, s), .seconds = share / N_SLICES};
     struct pstk__source *own;
     uint32_t field = 0;
     const char *name = ceiling_field(s, source, &field);

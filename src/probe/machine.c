@@ -76,8 +76,14 @@ static int get_cores(struct pstk_machine *machine, struct pstk_error *err)
     machine->n_usable = pstk__numa_n_usable(numa);
     machine->n_workers = pstk__numa_n_workers(numa);
     machine->n_nodes = pstk__numa_n_nodes(numa);
+    c.reader_reads = 1;
+    r = pstk__numa_count_workers(numa, &c, &machine->n_workers_direct, err);
+    c.reader_reads = 0;
+    c.bus_id = "";
+    if (r == 0)
+        r = pstk__numa_count_workers(numa, &c, &machine->n_workers_device, err);
     pstk__numa_close(numa);
-    return 0;
+    return r;
 }
 
 /* Count the CUDA devices. -1: there is no driver, or this build has no CUDA. */

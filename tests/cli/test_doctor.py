@@ -75,19 +75,50 @@ def machine(text):
 
 
 @test
-def workers_leave_the_readers_a_core_and_doctor_counts_them_as_a_loader_does(world):
+def doctor_gives_the_plan_of_the_cores_and_a_loader_has_as_many_workers(world):
     _, out = packed(world)
-    for text, cores, workers, remark in (
-            ("node:1 core:4 pu:2", 4, 4, None), ("node:1 core:16 pu:2", 16, 15, "1 core is left to the reader;"),
-            ("pack:2 [numa] core:8 pu:1", 16, 14, "2 cores are left to the readers of the NUMA nodes;")):
+    by_reader = "%d with direct reads, a windowed order or files to unpack: %s a core"
+    for text, cores, workers, direct, gpu, remarks in (
+            ("node:1 core:4 pu:2", 4, 4, 4, 4, ("the reader shares their cores\n", )),
+            ("node:1 core:16 pu:2", 16, 16, 15, 15, ("the reader shares their cores\n", by_reader % (15, "the reader has"))),
+            ("pack:2 [numa] core:8 pu:1", 16, 16, 14, 15,
+             ("the readers of the NUMA nodes share their cores\n", by_reader % (14, "each reader has"))),
+            ("node:1 core:32 pu:1", 32, 31, 31, 30, ("1 core is left to the reader\n", )),
+            ("pack:2 [numa] core:32 pu:1", 64, 62, 62, 61, ("2 cores are left to the readers of the NUMA nodes\n", ))):
         told = run_json("doctor", world.root, **machine(text))
-        expect((told["usable_cores"], told["workers"]), (cores, workers), text)
+        expect((told["usable_cores"], told["workers"], told["workers_direct"], told["workers_gpu"]),
+               (cores, workers, direct, gpu), text)
         told = run("doctor", world.root, **machine(text))[0]
-        assert "workers        %d, where --threads is not given" % workers in told, told
-        assert remark in told if remark else "left to the reader" not in told, told
+        keeps = "; each keeps to its NUMA node" if text.startswith("pack:2") else ""
+        assert "workers        %d, where --threads is not given%s\n" % (workers, keeps) in told, told
+        if gpu < workers:
+            remarks += ("%d with batches on a GPU: a core for the copies and your program" % gpu, )
+        expect([remark in told for remark in remarks], [True] * len(remarks), told)
+        found = sum(word in told for word in ("left to the reader", "their cores", "with direct reads", "with batches on a GPU"))
+        expect(found, len(remarks), told)
         line = ["bench", out, "--epochs", 1, "--last", "short", "--no-ceilings"]
-        expect(run_json(*line, **machine(text))["threads"], workers, text)
+        expect(run_json(*line, "--io", "buffered", **machine(text))["threads"], workers, text)
+        expect(run_json(*line, "--order", "windowed", **machine(text))["threads"], direct, text)
         expect(run_json(*line, "--threads", cores, **machine(text))["threads"], cores, text)
+        if run_json("doctor", world.root)["direct"]:
+            expect(run_json(*line, "--io", "direct", **machine(text))["threads"], direct, text)
+
+
+@test
+def the_page_of_cores_has_the_plans_that_doctor_gives(world):
+    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/cores.md")
+    with open(page, encoding="utf-8") as stream:
+        text = stream.read()
+    rows = [tuple(map(int, row)) for row in re.findall(r"^" + r"\| (\d+) " * 5 + r"\|$", text, re.M)]
+    assert len(rows) >= 15, rows
+    for cores, nodes, *workers in rows:
+        told = run_json("doctor", world.root, **machine("pack:%d [numa] core:%d pu:2" % (nodes, cores // nodes)))
+        expect([told[key] for key in ("usable_cores", "numa_nodes", "workers", "workers_direct", "workers_gpu")],
+               [cores, nodes, *workers], (cores, nodes))
+    block = re.search(r"```text\n(.*?)```", text, re.S)[1]
+    told = run("doctor", world.root, **machine("pack:2 [numa] core:8 pu:1"))[0]
+    if not run_json("doctor", world.root)["cpu_quota"]:
+        assert block in told, told
 
 
 def verdict(path, *options, **kwargs):

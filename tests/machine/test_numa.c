@@ -88,8 +88,10 @@ static struct pstk__numa *open_with(const char *topology, const struct pstk__num
 static struct pstk__numa *open_part(const char *topology, uint32_t n_workers, uint32_t local_rank,
                                     uint32_t local_world)
 {
-    const struct pstk__numa_config c = {
-        .n_workers = n_workers, .local_rank = local_rank, .local_world = local_world};
+    const struct pstk__numa_config c = {.n_workers = n_workers,
+                                        .local_rank = local_rank,
+                                        .local_world = local_world,
+                                        .reader_reads = 1};
     return open_with(topology, &c);
 }
 
@@ -200,6 +202,7 @@ TEST(a_reader_and_an_uploader_have_a_core_where_4_workers_a_node_remain)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct pstk__numa_config c = rows[i].c;
         c.local_world = c.local_world ? c.local_world : 1;
+        c.reader_reads = 1;
         printf("# %s, rank %u of %u\n", rows[i].topology, c.local_rank, c.local_world);
         CHECK_STR(cores_of(open_with(rows[i].topology, &c), rows[i].pus), rows[i].host);
         c.bus_id = ""; /* a device of which the node is unknown */
@@ -207,9 +210,45 @@ TEST(a_reader_and_an_uploader_have_a_core_where_4_workers_a_node_remain)
     }
 }
 
+TEST(a_reader_whose_workers_make_the_reads_has_a_core_on_nodes_of_32_cores)
+{
+    static const struct {
+        const char *topology;
+        struct pstk__numa_config c;
+        uint32_t pus;
+        const char *host, *device;
+    } rows[] = {
+        {"node:1 core:2 pu:1", {0}, 1, "0-1 of 2", "0-1 of 2"},
+        {"node:1 core:8 pu:2", {0}, 2, "0-7 of 8", "0-6 of 8"},
+        {"node:1 core:31 pu:2", {0}, 2, "0-30 of 31", "0-29 of 31"},
+        {"node:1 core:32 pu:2", {0}, 2, "0-30 of 32", "0-29 of 32"},
+        {"pack:2 [numa] core:64 pu:2", {0}, 2, "0-62,64-126 of 128", "0-62,64-125 of 128"},
+        {"pack:2 [numa] core:32 pu:2", {.local_world = 2}, 2, "0-30 of 32", "0-29 of 32"},
+        {"pack:2 [numa] core:32 pu:2",
+         {.local_rank = 3, .local_world = 4},
+         2,
+         "48-63 of 16",
+         "48-62 of 16"},
+        {"pack:2 [numa] core:32 pu:2",
+         {.local_rank = 7, .local_world = 8},
+         2,
+         "56-63 of 8",
+         "56-62 of 8"},
+        {"pack:2 [numa] core:32 pu:2", {.n_workers = 64}, 2, "0-63 of 64", "0-63 of 64"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct pstk__numa_config c = rows[i].c;
+        c.local_world = c.local_world ? c.local_world : 1;
+        printf("# %s, rank %u of %u\n", rows[i].topology, c.local_rank, c.local_world);
+        CHECK_STR(cores_of(open_with(rows[i].topology, &c), rows[i].pus), rows[i].host);
+        c.bus_id = "";
+        CHECK_STR(cores_of(open_with(rows[i].topology, &c), rows[i].pus), rows[i].device);
+    }
+}
+
 TEST(workers_that_wait_for_processes_come_on_top)
 {
-    struct pstk__numa_config c = {.local_world = 1, .n_more = 3, .n_times = 2};
+    struct pstk__numa_config c = {.local_world = 1, .n_more = 3, .n_times = 2, .reader_reads = 1};
     struct pstk__numa *n = open_with("node:1 core:16 pu:1", &c);
     CHECK(n);
     CHECK_EQ(pstk__numa_n_workers(n), 15 + 3 + 2 * 16);
@@ -678,7 +717,8 @@ TEST(of_several_nodes_of_a_package_one_with_workers_is_taken)
 TEST(the_uploader_has_its_core_on_the_node_of_its_device)
 {
     static const struct machine plain = {2, 1, 0, 0, 8}, cut = {2, 2, 0, 0, 6};
-    struct pstk__numa_config c = {.local_world = 1, .with_pci = 1, .bus_id = GPU_0};
+    struct pstk__numa_config c = {
+        .local_world = 1, .with_pci = 1, .bus_id = GPU_0, .reader_reads = 1};
     CHECK_STR(cores_of(open_machine_with(&plain, &c), 1), "0-5,8-14 of 16");
     CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "0-3,6-10,12-16,18-22 of 24");
     c.bus_id = GPU_1;
@@ -820,6 +860,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(by_itself_there_is_one_worker_a_core_on_its_first_thread),
         CASE(a_reader_and_an_uploader_have_a_core_where_4_workers_a_node_remain),
+        CASE(a_reader_whose_workers_make_the_reads_has_a_core_on_nodes_of_32_cores),
         CASE(workers_that_wait_for_processes_come_on_top),
         CASE(more_workers_than_cores_take_second_threads_and_then_share),
         CASE(fewer_workers_than_cores_are_spread_over_the_nodes),

@@ -15,6 +15,8 @@ TEST(the_machine_is_described)
     CHECK_EQ(pstk_get_machine("/", &m, &err), 0);
     CHECK(m.n_cores >= 1 && m.n_usable >= 1 && m.n_usable <= m.n_cores && m.n_nodes >= 1);
     CHECK(m.n_workers >= 1 && m.n_workers <= m.n_usable);
+    CHECK(m.n_workers_direct >= 1 && m.n_workers_direct <= m.n_workers);
+    CHECK(m.n_workers_device >= 1 && m.n_workers_device <= m.n_workers);
     CHECK(m.memory > 0 && m.open_files > 0 && m.kernels >= PSTK_KERNELS_C);
     CHECK(m.kernel[0] && m.file_system[0] && m.libjpeg[0]);
     m.size = 0;
@@ -29,7 +31,8 @@ TEST(members_stay_where_earlier_programs_read_them)
     CHECK_EQ(offsetof(struct pstk_machine, kernel), 80);
     CHECK_EQ(offsetof(struct pstk_machine, rotational), 272);
     CHECK_EQ(offsetof(struct pstk_machine, n_workers), 276);
-    CHECK_EQ(sizeof(struct pstk_machine), 280);
+    CHECK_EQ(offsetof(struct pstk_machine, n_workers_device), 284);
+    CHECK_EQ(sizeof(struct pstk_machine), 288);
 }
 
 TEST(cuda_devices_are_counted)

@@ -1682,6 +1682,8 @@ class Machine(Structure):
         ("libjpeg", c_char * 32),
         ("rotational", c_int32),
         ("n_workers", c_uint32),
+        ("n_workers_direct", c_uint32),
+        ("n_workers_device", c_uint32),
     ]
 
 

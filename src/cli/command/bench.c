@@ -303,6 +303,15 @@ static void measure_ceilings(struct bench *bench)
     }
 }
 
+/* Return 1 if the loader's reader makes all reads. A reader of threads also reads the files that
+ * are unpacked. */
+static int reader_reads(const struct bench *b)
+{
+    const struct pstk_stats *stats = &b->report.stats;
+    return stats->direct || stats->reader == PSTK_READER_THREADS ||
+           b->pipeline.settings.order.kind == PSTK_ORDER_WINDOWED;
+}
+
 static int bench(struct bench *b, const char *path)
 {
     char file[STATUS_FILES_PATH_SIZE];
@@ -320,10 +329,10 @@ static int bench(struct bench *b, const char *path)
         status = run_loader(b);
     if (status)
         return status;
-    struct pstk_machine machine = {.size = sizeof machine}; /* n_workers is its last member */
+    struct pstk_machine machine = {.size = sizeof machine}; /* its last members count workers */
     pstk_get_machine(NULL, &machine, NULL);
     b->report.n_usable = machine.n_usable;
-    b->report.n_workers = machine.n_workers;
+    b->report.n_workers = reader_reads(b) ? machine.n_workers_direct : machine.n_workers;
     b->report.device.size = sizeof b->report.device;
     pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
     b->pipeline.settings.observe.monitor_path = NULL; /* the ceilings' loaders are not watched */

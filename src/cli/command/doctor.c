@@ -93,17 +93,37 @@ static const char *errno_text(int32_t result)
     return result < 0 ? strerror(-result) : "off";
 }
 
+/* Print who gets the cores. A remark names each kind of loader that has another number of workers.
+ */
 static void print_workers(const struct pstk_machine *machine)
 {
+    const int has_many = machine->n_nodes > 1;
     const uint32_t n_left = machine->n_usable - machine->n_workers;
     char text[160];
-    snprintf(text, sizeof text, "%u, where --threads is not given", machine->n_workers);
+    snprintf(text, sizeof text, "%u, where --threads is not given%s", machine->n_workers,
+             has_many ? "; each keeps to its NUMA node" : "");
     line("workers", text);
     if (n_left == 0)
-        return;
-    snprintf(text, sizeof text, "%u core%s left to the reader%s; a loader on a GPU leaves one more",
-             n_left, n_left == 1 ? " is" : "s are", n_left == 1 ? "" : "s of the NUMA nodes");
-    remark(text);
+        remark(has_many ? "the readers of the NUMA nodes share their cores"
+                        : "the reader shares their cores");
+    else if (n_left == 1)
+        remark("1 core is left to the reader");
+    else {
+        snprintf(text, sizeof text, "%u cores are left to the readers of the NUMA nodes", n_left);
+        remark(text);
+    }
+    if (machine->n_workers_direct < machine->n_workers) {
+        snprintf(text, sizeof text,
+                 "%u with direct reads, a windowed order or files to unpack: %s a core",
+                 machine->n_workers_direct, has_many ? "each reader has" : "the reader has");
+        remark(text);
+    }
+    if (machine->n_workers_device < machine->n_workers) {
+        snprintf(text, sizeof text,
+                 "%u with batches on a GPU: a core for the copies and your program",
+                 machine->n_workers_device);
+        remark(text);
+    }
 }
 
 static void print_system(const struct pstk_machine *machine, unsigned lacks)
@@ -432,6 +452,8 @@ static int print_json(const struct doctor *doctor)
     json_put_count(object, "cores", machine->n_cores);
     json_put_count(object, "usable_cores", machine->n_usable);
     json_put_count(object, "workers", machine->n_workers);
+    json_put_count(object, "workers_direct", machine->n_workers_direct);
+    json_put_count(object, "workers_gpu", machine->n_workers_device);
     json_put_count(object, "numa_nodes", machine->n_nodes);
     if (machine->cpu_quota > 0)
         json_put_real(object, "cpu_quota", machine->cpu_quota);

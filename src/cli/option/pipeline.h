@@ -176,8 +176,8 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         {.name = "threads",                                                                        \
          .code = OPT_N_THREADS,                                                                    \
          .value = "N",                                                                             \
-         .initial = "the usable cores, less those of reader and copies",                           \
-         .text = "number of workers; auto leaves a core to the reader of each NUMA node and one "  \
+         .initial = "the usable cores, less those that other threads need",                        \
+         .text = "number of workers; auto leaves a core to a reader that makes all reads and one " \
                  "to the copies to a GPU, as long as 4 workers a node remain"},                    \
         {.name = "slots",                                                                          \
          .code = OPT_SLOTS,                                                                        \
