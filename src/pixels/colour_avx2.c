@@ -228,6 +228,8 @@ TARGET static void range(struct pstk__colour_range *range, const struct pstk__pi
 
 /* ---- luma ------------------------------------------------------------------------------------ */
 
+#if !defined(PSTK_NEON)
+
 /* Multiply two channels of 32 pixels by their weights, below 2^15, and add the products; in the
  * order of struct wide. */
 INLINE struct wide weighed(__m256i a, __m256i b, int a_weight, int b_weight)
@@ -277,6 +279,8 @@ INLINE __m256i luma_at(const uint8_t *at, uint32_t channels)
     }
     return narrowed(gray);
 }
+
+#endif
 
 /* Sum the luma. `channels`, also 1, is a constant for the compiler. */
 INLINE uint64_t sum_of(const struct pstk__picture *picture, uint32_t channels)
