@@ -266,6 +266,12 @@ PSTK__NEON uint8x16_t pstk__neon_shuffled(uint8x16_t bytes, uint8x16_t index)
     return vqtbl1q_u8(bytes, index);
 }
 
+/* Return b without the bits of a. */
+PSTK__NEON uint8x16_t pstk__neon_andnot(uint8x16_t a, uint8x16_t b)
+{
+    return vbicq_u8(b, a);
+}
+
 PSTK__NEON_TWO(_mm_add_epi8, _mm256_add_epi8, s8, s8, vaddq_s8)
 PSTK__NEON_TWO(_mm_add_epi16, _mm256_add_epi16, s16, s16, vaddq_s16)
 PSTK__NEON_TWO(_mm_add_epi32, _mm256_add_epi32, s32, s32, vaddq_s32)
@@ -274,11 +280,14 @@ PSTK__NEON_TWO(_mm_sub_epi8, _mm256_sub_epi8, s8, s8, vsubq_s8)
 PSTK__NEON_TWO(_mm_sub_epi32, _mm256_sub_epi32, s32, s32, vsubq_s32)
 PSTK__NEON_TWO(_mm_and_si128, _mm256_and_si256, u8, u8, vandq_u8)
 PSTK__NEON_TWO(_mm_or_si128, _mm256_or_si256, u8, u8, vorrq_u8)
+PSTK__NEON_TWO(_mm_andnot_si128, _mm256_andnot_si256, u8, u8, pstk__neon_andnot)
 PSTK__NEON_TWO(_mm_xor_si128, _mm256_xor_si256, u8, u8, veorq_u8)
 PSTK__NEON_TWO(_mm_min_epi8, _mm256_min_epi8, s8, s8, vminq_s8)
 PSTK__NEON_TWO(_mm_min_epu8, _mm256_min_epu8, u8, u8, vminq_u8)
 PSTK__NEON_TWO(_mm_max_epu8, _mm256_max_epu8, u8, u8, vmaxq_u8)
 PSTK__NEON_TWO(_mm_min_epi32, _mm256_min_epi32, s32, s32, vminq_s32)
+PSTK__NEON_TWO(_mm_max_epi32, _mm256_max_epi32, s32, s32, vmaxq_s32)
+PSTK__NEON_TWO(_mm_cmpgt_epi32, _mm256_cmpgt_epi32, s32, u32, vcgtq_s32)
 PSTK__NEON_TWO(_mm_cmpeq_epi8, _mm256_cmpeq_epi8, s8, u8, vceqq_s8)
 PSTK__NEON_TWO(_mm_cmpeq_epi32, _mm256_cmpeq_epi32, s32, u32, vceqq_s32)
 PSTK__NEON_TWO(_mm_mullo_epi16, _mm256_mullo_epi16, s16, s16, vmulq_s16)
@@ -340,6 +349,21 @@ PSTK__NEON int _mm256_movemask_epi8(__m256i v)
     return (int)(pstk__neon_top_bits(v.half[0]) | pstk__neon_top_bits(v.half[1]) << 16);
 }
 
+/* Each index is 0 to 7. */
+PSTK__NEON __m128i pstk__neon_looked_up(__m256i v, int64x2_t index)
+{
+    const uint8x16x2_t table = {{vreinterpretq_u8_s64(v.half[0]), vreinterpretq_u8_s64(v.half[1])}};
+    const uint32x4_t bytes =
+        vmlaq_n_u32(vdupq_n_u32(0x03020100), vreinterpretq_u32_s64(index), 0x04040404);
+    return vreinterpretq_s64_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(bytes)));
+}
+
+PSTK__NEON __m256i _mm256_permutevar8x32_epi32(__m256i v, __m256i index)
+{
+    return pstk__neon_joined(pstk__neon_looked_up(v, index.half[0]),
+                             pstk__neon_looked_up(v, index.half[1]));
+}
+
 /* ---- floats ---------------------------------------------------------------------------------- */
 
 #define PSTK__NEON_FLOATS(name, function)                                                          \
@@ -349,6 +373,7 @@ PSTK__NEON int _mm256_movemask_epi8(__m256i v)
     }
 
 PSTK__NEON_FLOATS(_mm256_add_ps, vaddq_f32)
+PSTK__NEON_FLOATS(_mm256_sub_ps, vsubq_f32)
 PSTK__NEON_FLOATS(_mm256_mul_ps, vmulq_f32)
 PSTK__NEON_FLOATS(_mm256_div_ps, vdivq_f32)
 PSTK__NEON_FLOATS(_mm256_min_ps, vminnmq_f32)
@@ -357,6 +382,24 @@ PSTK__NEON __m256 _mm256_fmadd_ps(__m256 a, __m256 b, __m256 c)
 {
     return (__m256){
         {vfmaq_f32(c.half[0], a.half[0], b.half[0]), vfmaq_f32(c.half[1], a.half[1], b.half[1])}};
+}
+
+/* Return c - a * b. */
+PSTK__NEON __m256 _mm256_fnmadd_ps(__m256 a, __m256 b, __m256 c)
+{
+    return (__m256){
+        {vfmsq_f32(c.half[0], a.half[0], b.half[0]), vfmsq_f32(c.half[1], a.half[1], b.half[1])}};
+}
+
+PSTK__NEON float32x4_t pstk__neon_by_sign(float32x4_t a, float32x4_t b, float32x4_t mask)
+{
+    return vbslq_f32(vcltzq_s32(vreinterpretq_s32_f32(mask)), b, a);
+}
+
+PSTK__NEON __m256 _mm256_blendv_ps(__m256 a, __m256 b, __m256 mask)
+{
+    return (__m256){{pstk__neon_by_sign(a.half[0], b.half[0], mask.half[0]),
+                     pstk__neon_by_sign(a.half[1], b.half[1], mask.half[1])}};
 }
 
 PSTK__NEON float32x4_t pstk__neon_unordered(float32x4_t a, float32x4_t b)

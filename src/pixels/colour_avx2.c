@@ -373,17 +373,6 @@ TARGET static void permute(const struct pstk__picture *picture, const uint32_t o
     pstk__colour_c.permute(&rest, order);
 }
 
-#if defined(PSTK_NEON)
-/* Vectors take more instructions than plain C here. */
-static void shift_hue_c(const struct pstk__picture *picture, uint8_t shift)
-{
-    pstk__colour_c.shift_hue(picture, shift);
-}
-#define SHIFT_HUE shift_hue_c
-#else
-#define SHIFT_HUE pstk__shift_hue_avx2
-#endif
-
 const struct pstk__colour_kernels pstk__colour_avx2 = {
     .isa = AVX2_ISA,
     .apply = apply,
@@ -391,7 +380,7 @@ const struct pstk__colour_kernels pstk__colour_avx2 = {
     .luma_sum = luma_sum,
     .luma = luma,
     .saturate = saturate,
-    .shift_hue = SHIFT_HUE,
+    .shift_hue = pstk__shift_hue_avx2,
     .permute = permute,
     .sharpen_row = pstk__sharpen_row_avx2,
 };
