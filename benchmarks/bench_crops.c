@@ -3,13 +3,12 @@
  * bench_crops: what each stage of a random resized crop of planes takes, on one core, with
  * everything in memory: checksum, tables, the strips' runs and the passes around them, inverse DCT,
  * upsampling, colour, resize and finish, to 224 x 224. The kernels of an ISA are wrapped in
- * functions that read the CPU's time stamp counter before and after. A figure is the least of all
+ * functions that read the CPU's counter of time before and after. A figure is the least of all
  * turns for each crop and stage, summed over the crops: so waits for other processes do not count.
  * Compare two builds by running their programs in turn, several times.
  *
- *   bench_crops FOLDER [--kernels auto|c|avx2|avx512] [--output u8|f16|f32] [--images N] [--crops
- * C]
- *                      [--turns T]
+ *   bench_crops FOLDER [--kernels auto|c|avx2|avx512|neon] [--output u8|f16|f32]
+ *                      [--images N] [--crops C] [--turns T]
  *
  * Prints microseconds a crop, nanoseconds a unit, and at the end what a reader would read that
  * read only the strips that a crop needs.
@@ -24,13 +23,29 @@
 #include "image/planes/read.h"
 
 #include <dirent.h>
+#if defined(__x86_64__)
 #include <x86intrin.h>
+#endif
 
 #define MAX_IMAGES 1000u
 #define MAX_CROPS 8u
 #define SIDE 224u
 #define CHANNELS 3u
 #define PAGE 4096u
+
+/* Return the counter of time that takes the fewest instructions to read. */
+static inline uint64_t read_ticks(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return (uint64_t)(1e9 * bench_now());
+#endif
+}
 
 enum stage {
     CHECKSUM,
@@ -122,14 +137,9 @@ static double units[N_STAGES]; /* counted in the first turn */
 static uint32_t counts_units, run_stage, n_wide;
 static uint64_t overhead; /* ticks that reading the counter twice takes */
 
-static inline uint64_t begin(void)
-{
-    return __rdtsc();
-}
-
 static inline void end(uint32_t stage, uint64_t start, double n)
 {
-    const uint64_t t = __rdtsc() - start;
+    const uint64_t t = read_ticks() - start;
     ticks[stage] += t > overhead ? t - overhead : 0;
     if (counts_units)
         units[stage] += n;
@@ -140,7 +150,7 @@ static int wrapped_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t 
 {
     if (run_stage == WIDE && n_wide == 0)
         run_stage = COUNTS;
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const int rc = planes_kernels->run(r, out, table, n);
     end(run_stage, start, n);
     if (run_stage == WIDE && ++n_wide == 3)
@@ -151,7 +161,7 @@ static int wrapped_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t 
 
 static uint32_t wrapped_max(const uint8_t *counts, uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t most = planes_kernels->most(counts, n);
     end(MAP_PASSES, start, n);
     run_stage = MAPS;
@@ -161,7 +171,7 @@ static uint32_t wrapped_max(const uint8_t *counts, uint32_t n)
 static uint32_t wrapped_map_tables(uint8_t *out, const uint8_t *counts, uint32_t n,
                                    const uint8_t tables[8])
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t all = planes_kernels->map_tables(out, counts, n, tables);
     end(MAP_PASSES, start, 0);
     return all;
@@ -170,7 +180,7 @@ static uint32_t wrapped_map_tables(uint8_t *out, const uint8_t *counts, uint32_t
 static uint32_t wrapped_maps(uint64_t *maps, const uint8_t **bytes, const uint8_t *counts,
                              uint32_t n, uint64_t *all)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t bits = planes_kernels->maps(maps, bytes, counts, n, all);
     end(MAP_PASSES, start, 0);
     run_stage = VALUES;
@@ -180,14 +190,14 @@ static uint32_t wrapped_maps(uint64_t *maps, const uint8_t **bytes, const uint8_
 static void wrapped_value_tables(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
                                  uint32_t n, const uint8_t tables[9][64])
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     planes_kernels->value_tables(out, maps, counts, n, tables);
     end(VALUE_PASS, start, n);
 }
 
 static uint32_t wrapped_count_wide(const int8_t *values, uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t wide = planes_kernels->count_wide(values, n);
     end(WIDE_PASS, start, n);
     if (run_stage == WIDE && wide > 0)
@@ -197,7 +207,7 @@ static uint32_t wrapped_count_wide(const int8_t *values, uint32_t n)
 
 static uint32_t wrapped_count_bits(const uint64_t *maps, uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t bits = planes_kernels->count_bits(maps, n);
     end(WIDE_PASS, start, 0);
     return bits;
@@ -206,7 +216,7 @@ static uint32_t wrapped_count_bits(const uint64_t *maps, uint32_t n)
 static void wrapped_low_tables(uint8_t *out, const uint8_t *high, uint32_t n,
                                const uint8_t tables[2])
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     planes_kernels->low_tables(out, high, n, tables);
     end(DC_PASSES, start, 0);
 }
@@ -214,7 +224,7 @@ static void wrapped_low_tables(uint8_t *out, const uint8_t *high, uint32_t n,
 static void wrapped_sum_dc(int16_t *dc, const uint8_t *high, const uint8_t *low, uint32_t n,
                            int16_t before)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     planes_kernels->sum_dc(dc, high, low, n, before);
     end(DC_PASSES, start, n);
     run_stage = WIDE;
@@ -224,21 +234,21 @@ static void wrapped_sum_dc(int16_t *dc, const uint8_t *high, const uint8_t *low,
 static void wrapped_inverse(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
                             const uint16_t *quant)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     jpeg_kernels->inverse(out, stride, blocks, quant);
     end(INVERSE, start, blocks->n_blocks);
 }
 
 static void wrapped_h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     jpeg_kernels->h2v1(out, in, n);
     end(UPSAMPLING, start, 2 * n);
 }
 
 static void wrapped_h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     jpeg_kernels->h2v2(out, near, far, n);
     end(UPSAMPLING, start, 2 * n);
 }
@@ -246,7 +256,7 @@ static void wrapped_h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, 
 static void wrapped_h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n,
                          uint32_t bias)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     jpeg_kernels->h1v2(out, near, far, n, bias);
     end(UPSAMPLING, start, n);
 }
@@ -255,14 +265,14 @@ static uint32_t color; /* color type of the image */
 
 static void wrapped_rgb(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     jpeg_kernels->rgb[color](rgb, samples, n);
     end(COLOUR, start, n);
 }
 
 static void wrapped_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t first_out)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     pixel_kernels->axis_weights(a, f, first_out);
     end(WEIGHTS, start, a->n_out);
 }
@@ -270,7 +280,7 @@ static void wrapped_weights(struct pstk__axis *a, const struct pstk__filter *f, 
 static uint32_t wrapped_across_init(void *across, const struct pstk__axis *axis, uint32_t channels,
                                     uint32_t flip)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const uint32_t left = pixel_kernels->across_init(across, axis, channels, flip);
     end(WEIGHTS, start, 0);
     return left;
@@ -278,28 +288,28 @@ static uint32_t wrapped_across_init(void *across, const struct pstk__axis *axis,
 
 static void wrapped_resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *across)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     pixel_kernels->resize_rows(slot, rows, across);
     end(ACROSS, start, 1);
 }
 
 static void wrapped_resize_column(uint8_t *out, const struct pstk__column *c)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     pixel_kernels->resize_column(out, c);
     end(DOWN, start, 1);
 }
 
 static void wrapped_lookup_init(void *lookup, const struct pstk__finish *f)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     pixel_kernels->lookup_init(lookup, f);
     end(FINISH, start, 0);
 }
 
 static void wrapped_finish_row(void *out, const uint8_t *pixels, const struct pstk__finish *f)
 {
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     pixel_kernels->finish_row(out, pixels, f);
     end(FINISH, start, 1);
 }
@@ -336,7 +346,7 @@ static void wrap(void)
     wrapped_pixels.finish_row = wrapped_finish_row;
     overhead = UINT64_MAX;
     for (int i = 0; i < 10000; i++) {
-        const uint64_t start = begin(), t = __rdtsc() - start;
+        const uint64_t start = read_ticks(), t = read_ticks() - start;
         overhead = t < overhead ? t : overhead;
     }
 }
@@ -358,7 +368,7 @@ static int decode(struct bench *b, const struct image *image, const struct pstk_
                                                 .source = &source,
                                                 .box = box,
                                                 .sink = sink};
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     b->tables.kernels = &wrapped_planes;
     int rc = pstk__planes_open(&b->reader, image->data, image->size, &image->info, &b->tables,
                                &b->arena, NULL);
@@ -390,7 +400,7 @@ static int work(struct bench *b, uint32_t i, uint32_t crop)
     struct pstk__resize r;
     uint32_t flip;
     const struct pstk__box box = crop_of(b, i, crop, &flip);
-    const uint64_t start = begin();
+    const uint64_t start = read_ticks();
     const int is_whole = pstk__crc32c(0, image->data, image->size) == image->crc;
     end(CHECKSUM, start, (double)image->size);
     const struct pstk__resize_config config = {
@@ -429,7 +439,7 @@ static void turn(struct bench *b, uint32_t *crc)
         for (uint32_t crop = 0; crop < b->n_crops; crop++) {
             double *least = b->images[i].least[crop];
             memset(ticks, 0, sizeof ticks);
-            const uint64_t start = begin();
+            const uint64_t start = read_ticks();
             if (work(b, i, crop) < 0)
                 bench_die("an image cannot be decoded", NULL);
             end(WHOLE, start, 1);
@@ -591,15 +601,15 @@ static void read_folder(struct bench *b)
 static double ticks_a_second(void)
 {
     const double start = bench_now();
-    const uint64_t first = __rdtsc();
+    const uint64_t first = read_ticks();
     while (bench_now() - start < 0.2)
         ;
-    return (double)(__rdtsc() - first) / (bench_now() - start);
+    return (double)(read_ticks() - first) / (bench_now() - start);
 }
 
 static void print(const struct bench *b, uint32_t crc)
 {
-    static const char *const names[] = {"auto", "C", "AVX2", "AVX-512"};
+    static const char *const names[] = {"auto", "C", "AVX2", "AVX-512", "NEON"};
     const double rate = ticks_a_second(), n = (double)b->n_images * b->n_crops;
     double sums[N_STAGES] = {0}, known = 0;
     for (uint32_t i = 0; i < b->n_images; i++)
@@ -607,7 +617,7 @@ static void print(const struct bench *b, uint32_t crc)
             for (uint32_t s = 0; s < N_STAGES; s++)
                 sums[s] += b->images[i].least[crop][s];
     printf("%u images, %u crops of each, %s, %s; outputs %08x\n", b->n_images, b->n_crops,
-           names[planes_kernels->isa],
+           names[pixel_kernels->isa],
            b->dtype == PSTK_F32   ? "f32 NCHW"
            : b->dtype == PSTK_F16 ? "f16 NCHW"
                                   : "u8 NHWC",
@@ -640,6 +650,7 @@ static int parse(struct bench *b, int argc, char **argv)
             b->isa = strcmp(value, "c") == 0        ? PSTK_KERNELS_C
                      : strcmp(value, "avx2") == 0   ? PSTK_KERNELS_AVX2
                      : strcmp(value, "avx512") == 0 ? PSTK_KERNELS_AVX512
+                     : strcmp(value, "neon") == 0   ? PSTK_KERNELS_NEON
                                                     : PSTK_KERNELS_AUTO;
         else if (strcmp(option, "--output") == 0)
             b->dtype = strcmp(value, "f32") == 0   ? PSTK_F32
@@ -663,7 +674,7 @@ int main(int argc, char **argv)
     static struct bench b = {.dtype = PSTK_U8, .n_wanted = MAX_IMAGES, .n_crops = 3, .n_turns = 9};
     uint32_t crc = 0;
     if (parse(&b, argc, argv) < 0) {
-        fprintf(stderr, "usage: bench_crops FOLDER [--kernels auto|c|avx2|avx512] [--output "
+        fprintf(stderr, "usage: bench_crops FOLDER [--kernels auto|c|avx2|avx512|neon] [--output "
                         "u8|f16|f32]\n       [--images N] [--crops C] [--turns T]\n");
         return 2;
     }

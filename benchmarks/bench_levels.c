@@ -2,10 +2,10 @@
 /*
  * bench_levels: is each level of vector instructions faster than the one below it? It applies every
  * operation that has kernels to a picture of 224 x 224, and finishes rows of it in every dtype and
- * layout, with C, AVX2 and AVX-512. Levels take turns call by call, so that a noisy machine slows
- * both alike. It prints, for each level and the one below, the median of the ratios of their times
- * and its 99 % interval, as a table in Markdown. A level that loses should go: its table of kernels
- * then names the function of the level below, and the ratio is 1.
+ * layout, with C, AVX2 and AVX-512, or C and NEON. Levels take turns call by call, so that a noisy
+ * machine slows both alike. It prints, for each level and the one below, the median of the ratios
+ * of their times and its 99 % interval, as a table in Markdown. A level that loses should go: its
+ * table of kernels then names the function of the level below, and the ratio is 1.
  *
  *   bench_levels [--pairs N] [WORD]      N pairs of calls a row, default 400; only rows with WORD
  *
@@ -33,8 +33,16 @@
 static const struct level {
     uint32_t isa;
     const char *name;
-} levels[] = {{PSTK_KERNELS_C, "C"}, {PSTK_KERNELS_AVX2, "AVX2"}, {PSTK_KERNELS_AVX512, "AVX-512"}};
-#define N_LEVELS 3u
+} levels[] = {
+    {PSTK_KERNELS_C, "C"},
+#if defined(__aarch64__)
+    {PSTK_KERNELS_NEON, "NEON"},
+#else
+    {PSTK_KERNELS_AVX2, "AVX2"},
+    {PSTK_KERNELS_AVX512, "AVX-512"},
+#endif
+};
+#define N_LEVELS (sizeof levels / sizeof levels[0])
 
 /* One row of the table. */
 struct row {
@@ -165,6 +173,17 @@ static struct ratio compare(const struct row *row, uint32_t below, uint32_t isa)
 static int is_here(uint32_t isa)
 {
     return pstk__pixel_kernels(isa) != NULL;
+}
+
+static void print_head(void)
+{
+    printf("| kernel | C, us |");
+    for (uint32_t i = 1; i < N_LEVELS; i++)
+        printf(" %s, us, / %s |", levels[i].name, levels[i - 1].name);
+    printf("\n|---|--:|");
+    for (uint32_t i = 1; i < N_LEVELS; i++)
+        printf("--:|");
+    printf("\n");
 }
 
 static void print(const struct row *row)
@@ -332,7 +351,7 @@ int main(int argc, char **argv)
     if (pstk__arena_open(&bench.arena, 2 * MAX_ROOM + (64 << 20)) < 0)
         bench_die("no memory", NULL);
     fill();
-    printf("| kernel | C, us | AVX2, us, / C | AVX-512, us, / AVX2 |\n|---|--:|--:|--:|\n");
+    print_head();
     print_resizes();
     print_warps();
     print_colours();

@@ -3,8 +3,8 @@
  * bench_overhead: what a trace, or a status file that nobody asks, costs a loader of images with
  * one worker, by its processor time.
  *
- *   bench_overhead DATA [--with trace|status] [--kernels c|avx2] [--batches N] [--pairs P]
- *   bench_overhead DATA --once plain|trace|status [--kernels c|avx2] [--batches N]
+ *   bench_overhead DATA [--with trace|status] [--kernels c|avx2|neon] [--batches N] [--pairs P]
+ *   bench_overhead DATA --once plain|trace|status [--kernels c|avx2|neon] [--batches N]
  *
  * DATA: a data set that `penstock pack` made of a folder of JPEGs. A run takes N batches, then
  * waits until every slot holds a batch, so that each run makes the same rows. Runs with and without
@@ -109,7 +109,9 @@ int main(int argc, char **argv)
     pstk_settings_init(&s, sizeof s);
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--kernels") == 0)
-            s.reading.kernels = strcmp(argv[i + 1], "c") == 0 ? PSTK_KERNELS_C : PSTK_KERNELS_AVX2;
+            s.reading.kernels = strcmp(argv[i + 1], "c") == 0      ? PSTK_KERNELS_C
+                                : strcmp(argv[i + 1], "neon") == 0 ? PSTK_KERNELS_NEON
+                                                                   : PSTK_KERNELS_AVX2;
         n_batches = strcmp(argv[i], "--batches") ? n_batches : atol(argv[i + 1]);
         n_pairs = strcmp(argv[i], "--pairs") ? n_pairs : atol(argv[i + 1]);
         once = strcmp(argv[i], "--once") ? once : argv[i + 1];
@@ -117,7 +119,7 @@ int main(int argc, char **argv)
     }
     if (argc < 2 || n_batches < 1 || n_pairs < 1 || n_pairs > MAX_PAIRS)
         return fprintf(stderr,
-                       "usage: bench_overhead DATA [--with trace|status] [--kernels c|avx2] "
+                       "usage: bench_overhead DATA [--with trace|status] [--kernels c|avx2|neon] "
                        "[--batches N] [--pairs 1..1000] [--once plain|trace|status]\n"),
                2;
     s.path = argv[1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* avx2: the intrinsics that files *_avx2.c are written in. One text makes two ISAs: AVX2 on x86-64,
- * and on aarch64 NEON (PSTK_NEON), for which SIMDe has two registers of 128 bits in place of one of
- * 256. Where neither is defined, these files compile to nothing. */
+ * and on aarch64 NEON (PSTK_NEON), which has two registers of 128 bits in place of one of 256.
+ * Where neither is defined, these files compile to nothing. */
 #ifndef PSTK_BASE_AVX2_H
 #define PSTK_BASE_AVX2_H
 
@@ -14,11 +14,6 @@
 #define AVX2_TARGET(features) __attribute__((target(features)))
 
 #elif defined(PSTK_NEON)
-
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx2.h>
-#include <simde/x86/f16c.h>
-#include <simde/x86/fma.h>
 
 #include "base/avx2_neon.h"
 

@@ -228,6 +228,8 @@ TARGET static void range(struct pstk__colour_range *range, const struct pstk__pi
 
 /* ---- luma ------------------------------------------------------------------------------------ */
 
+#if !defined(PSTK_NEON)
+
 /* Multiply two channels of 32 pixels by their weights, below 2^15, and add the products; in the
  * order of struct wide. */
 INLINE struct wide weighed(__m256i a, __m256i b, int a_weight, int b_weight)
@@ -277,6 +279,8 @@ INLINE __m256i luma_at(const uint8_t *at, uint32_t channels)
     }
     return narrowed(gray);
 }
+
+#endif
 
 /* Sum the luma. `channels`, also 1, is a constant for the compiler. */
 INLINE uint64_t sum_of(const struct pstk__picture *picture, uint32_t channels)
@@ -369,17 +373,6 @@ TARGET static void permute(const struct pstk__picture *picture, const uint32_t o
     pstk__colour_c.permute(&rest, order);
 }
 
-#if defined(PSTK_NEON)
-/* Vectors take more instructions than plain C here. */
-static void shift_hue_c(const struct pstk__picture *picture, uint8_t shift)
-{
-    pstk__colour_c.shift_hue(picture, shift);
-}
-#define SHIFT_HUE shift_hue_c
-#else
-#define SHIFT_HUE pstk__shift_hue_avx2
-#endif
-
 const struct pstk__colour_kernels pstk__colour_avx2 = {
     .isa = AVX2_ISA,
     .apply = apply,
@@ -387,7 +380,7 @@ const struct pstk__colour_kernels pstk__colour_avx2 = {
     .luma_sum = luma_sum,
     .luma = luma,
     .saturate = saturate,
-    .shift_hue = SHIFT_HUE,
+    .shift_hue = pstk__shift_hue_avx2,
     .permute = permute,
     .sharpen_row = pstk__sharpen_row_avx2,
 };

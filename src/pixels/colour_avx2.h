@@ -12,6 +12,8 @@
 
 #include "base/avx2.h"
 
+#include <stddef.h>
+
 #define FEATURES "avx2,bmi,bmi2,fma,f16c,popcnt"
 #define TARGET AVX2_TARGET(FEATURES)
 #define INLINE static inline __attribute__((always_inline)) AVX2_TARGET(FEATURES)
@@ -53,6 +55,12 @@ INLINE __m256i blended(__m256i from, __m256i to, __m256 factor)
     const __m256 v = _mm256_add_ps(_mm256_cvtepi32_ps(from), change);
     return _mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f)));
 }
+
+#if defined(PSTK_NEON)
+
+#include "pixels/colour_neon.h"
+
+#else
 
 /* ---- three channels: in each half of a register 16 pixels, as 48 bytes of three registers ---- */
 
@@ -156,6 +164,8 @@ INLINE void store_4(uint8_t *at, const struct block *block)
     for (uint32_t i = 0; i < 4; i++)
         _mm256_storeu_si256((__m256i *)at + i, gathered(out.of[i]));
 }
+
+#endif
 
 /* ---- pictures ---- */
 

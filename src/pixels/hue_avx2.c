@@ -3,7 +3,7 @@
  * hue_avx2: shifts hues, 8 pixels at a time, in float. colour_c.c computes in double and in
  * integers; the results are the same for all colours, which tests/pixels/test_colour.c compares.
  */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "pixels/colour_avx2.h"
 

@@ -6,6 +6,7 @@
 #include "pixels/resize_kernels_avx2.h"
 #include "pixels/resize_kernels_avx512.h"
 #include "pixels/resize_kernels_c.h"
+#include "pixels/resize_kernels_neon.h"
 
 #include <string.h>
 
@@ -426,11 +427,11 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 /* The kernels from worst to best, including those that this CPU does not run. */
 static const void *const entries[] = {
     &pstk__pixel_c,
-#if defined(__x86_64__) || defined(PSTK_NEON)
-    &pstk__pixel_avx2,
-#endif
 #if defined(__x86_64__)
+    &pstk__pixel_avx2,
     &pstk__pixel_avx512,
+#elif defined(PSTK_NEON)
+    &pstk__pixel_neon,
 #endif
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])

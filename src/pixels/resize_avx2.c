@@ -5,7 +5,7 @@
  *     sum >> 15 = sum of taps * high + (sum of taps * low >> 15)
  * is exact: no |low| exceeds its |weight|, so the sums by low fit a dword, as the whole sums do.
  */
-#if defined(__x86_64__) || defined(PSTK_NEON)
+#if defined(__x86_64__)
 
 #include "pixels/resize_avx2.h"
 #include "pixels/resize_kernels_c.h"
@@ -659,19 +659,12 @@ TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
         column_few(out, c, &p, 2, 1);
 }
 
-/* Weights are doubles, of which NEON has two in a register: plain C. */
-#if defined(PSTK_NEON)
-#define AXIS_WEIGHTS pstk__axis_weights_c
-#else
-#define AXIS_WEIGHTS pstk__axis_weights_avx2
-#endif
-
 const struct pstk__pixel_kernels pstk__pixel_avx2 = {
-    .isa = AVX2_ISA,
+    .isa = PSTK_KERNELS_AVX2,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
     .general = &pstk__pixel_avx2,
-    .axis_weights = AXIS_WEIGHTS,
+    .axis_weights = pstk__axis_weights_avx2,
     .across_size = across_size,
     .across_init = across_init,
     .resize_rows = resize_rows,

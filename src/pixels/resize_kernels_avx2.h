@@ -6,9 +6,11 @@
 
 #include "pixels/resize_kernels.h"
 
-#if defined(__x86_64__) || defined(PSTK_NEON)
+#if defined(__x86_64__)
 extern const struct pstk__pixel_kernels pstk__pixel_avx2; /* resize_avx2.c */
+#endif
 
+#if defined(__x86_64__) || defined(PSTK_NEON)
 void pstk__axis_weights_avx2(struct pstk__axis *axis, const struct pstk__filter *filter,
                              uint32_t first_out);
 void pstk__premultiply_avx2(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);

@@ -10,6 +10,13 @@
 #if defined(__x86_64__) || defined(PSTK_NEON)
 
 #include "base/avx2.h"
+#if defined(__x86_64__)
+#include "image/jpeg/inverse_x86.h"
+#define ODD_SHIFT 8 /* factors of odd columns are upper bytes */
+#else
+#include "image/jpeg/inverse_neon.h"
+#define ODD_SHIFT 0
+#endif
 #include <string.h>
 
 #define TARGET AVX2_TARGET("avx2,bmi,bmi2,fma,f16c,popcnt")
@@ -22,27 +29,6 @@
 static const uint8_t natural_places[64] = PSTK__IDCT_NATURAL_PLACES;
 static const uint8_t corner_natural_places[16] = PSTK__IDCT_CORNER_NATURAL_PLACES;
 static const uint8_t layout_places[64] = PSTK__IDCT_LAYOUT_PLACES;
-
-/* PSTK__IDCT_ZIGZAG_PLACES in four parts, for a shuffle of 16 bytes: [pair of rows][quarter of the
- * zigzag order], -1 where the place is in another quarter. */
-static const int8_t quarter_places[4][4][16] = {
-    {{0, -1, 10, -1, 14, 1, -1, -1, 5, 6, -1, -1, -1, 15, -1, -1},
-     {-1, 12, -1, -1, -1, -1, -1, 3, -1, -1, 7, -1, 11, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, 7, -1, -1, -1, -1, 0, -1, -1, -1, 13},
-     {-1, -1, -1, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 4, -1}},
-    {{3, -1, -1, -1, -1, 8, -1, -1, 12, -1, -1, -1, -1, -1, -1, -1},
-     {-1, -1, 5, -1, 9, -1, -1, -1, -1, 1, -1, -1, -1, 14, -1, -1},
-     {-1, 11, -1, -1, -1, -1, -1, 2, -1, -1, 5, 15, 9, -1, -1, -1},
-     {-1, -1, -1, 13, -1, -1, 2, -1, -1, -1, -1, -1, -1, -1, 11, 8}},
-    {{-1, -1, 2, -1, -1, -1, -1, 4, -1, -1, 7, 13, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1, 13, 10},
-     {3, -1, -1, 10, -1, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-     {-1, 15, -1, -1, 9, -1, -1, -1, 0, 1, -1, -1, 14, 10, -1, -1}},
-    {{9, -1, -1, -1, -1, 11, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-     {-1, -1, 4, -1, 15, -1, -1, 6, 2, 8, -1, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, 14, -1, -1, -1, 1, 6, 12, 8, -1, -1},
-     {-1, 5, -1, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 7, 3}},
-};
 
 /* PSTK__IDCT_CORNER_ZIGZAG_PLACES, laid out in the same way, in the first two quarters. */
 static const int8_t corner_places[2][16] = {
@@ -98,7 +84,7 @@ INLINE TARGET void store_half(void *p, __m128i x)
 
 static void table_of(struct table *table, const uint16_t *quant, int has_words)
 {
-    const int shift = has_words ? 0 : 8; /* odd columns use the upper bytes */
+    const int shift = has_words ? 0 : ODD_SHIFT;
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 8; k++) {
             const uint8_t *places = natural_places + 16 * i + 2 * k;
@@ -107,7 +93,7 @@ static void table_of(struct table *table, const uint16_t *quant, int has_words)
         }
     for (int k = 0; k < 8; k++) {
         table->corner_even[k] = quant[corner_natural_places[2 * k]];
-        table->corner_odd[k] = (uint16_t)(quant[corner_natural_places[2 * k + 1]] << 8);
+        table->corner_odd[k] = (uint16_t)(quant[corner_natural_places[2 * k + 1]] << ODD_SHIFT);
     }
 }
 
@@ -166,8 +152,7 @@ INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *
     return far != 0;
 }
 
-/* Multiply signed bytes by their factors. Byte factors are at most 255 with a zero next to them, so
- * the instruction never saturates. */
+/* Multiply signed bytes by their factors. */
 INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct table *table,
                               int pair, int has_words)
 {
@@ -177,8 +162,8 @@ INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct t
         group->pair[2 * pair] = _mm256_mullo_epi16(low, even);
         group->pair[2 * pair + 1] = _mm256_mullo_epi16(_mm256_srai_epi16(bytes, 8), odd);
     } else {
-        group->pair[2 * pair] = _mm256_maddubs_epi16(even, bytes);
-        group->pair[2 * pair + 1] = _mm256_maddubs_epi16(odd, bytes);
+        group->pair[2 * pair] = even_products(even, bytes);
+        group->pair[2 * pair + 1] = odd_products(odd, bytes);
     }
 }
 
@@ -219,16 +204,6 @@ INLINE TARGET void patch_group(struct group *group, const __m256i quarter[4], co
         group->pair[i] = load_256(coefficients[i]);
 }
 
-/* Gather one pair of rows of each block from the quarters of the zigzag order. */
-INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
-{
-    const __m256i a = _mm256_shuffle_epi8(quarter[0], load_twice(quarter_places[pair][0]));
-    const __m256i b = _mm256_shuffle_epi8(quarter[1], load_twice(quarter_places[pair][1]));
-    const __m256i chunk = _mm256_shuffle_epi8(quarter[2], load_twice(quarter_places[pair][2]));
-    const __m256i d = _mm256_shuffle_epi8(quarter[3], load_twice(quarter_places[pair][3]));
-    return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(chunk, d));
-}
-
 /* Load a group's coefficients, dequantised. Returns 1 when some are wide. */
 INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t at,
                              const struct table *table, const int16_t **wide, const uint16_t *quant,
@@ -238,7 +213,7 @@ INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t 
                                 load_256(chunk->values[at][2]), load_256(chunk->values[at][3])};
     const __m256i least = _mm256_min_epi8(_mm256_min_epi8(quarter[0], quarter[1]),
                                           _mm256_min_epi8(quarter[2], quarter[3]));
-    const int is_wide = _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_set1_epi8(-128))) != 0;
+    const int is_wide = has_escape(least);
     dequantise(group, gather(quarter, 0), table, 0, has_words);
     dequantise(group, gather(quarter, 1), table, 1, has_words);
     dequantise(group, gather(quarter, 2), table, 2, has_words);
@@ -261,85 +236,15 @@ INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *chunk, uint
     const __m256i b =
         _mm256_shuffle_epi8(load_256(chunk->values[at][1]), load_twice(corner_places[1]));
     const __m256i bytes = _mm256_or_si256(a, b);
-    const __m256i escapes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-128));
-    if (__builtin_expect(_mm256_movemask_epi8(escapes) != 0, 0))
+    if (__builtin_expect(has_escape(bytes), 0))
         return 1;
-    pairs[0] = _mm256_or_si256(_mm256_maddubs_epi16(load_twice(table->corner_even), bytes),
+    pairs[0] = _mm256_or_si256(even_products(load_twice(table->corner_even), bytes),
                                load_256(chunk->dc[GROUP * at]));
-    pairs[1] = _mm256_maddubs_epi16(load_twice(table->corner_odd), bytes);
+    pairs[1] = odd_products(load_twice(table->corner_odd), bytes);
     return 0;
 }
 
 /* ---- transform ------------------------------------------------------------------------------ */
-
-/* Multiply the two halves of every 32-bit element, and add the products. */
-INLINE TARGET __m256i dot(__m256i x, int low, int high)
-{
-    return _mm256_madd_epi16(
-        x, _mm256_set1_epi32((int)((uint32_t)(uint16_t)high << 16 | (uint16_t)low)));
-}
-
-/* Transform one dimension, for 8 places: eight results each, not yet shifted. */
-INLINE TARGET void pass(__m256i out[8], __m256i p04, __m256i p26, __m256i p71, __m256i p35,
-                        int32_t half)
-{
-    const __m256i swap = _mm256_set_epi64x(0x0D0C0F0E09080B0A, 0x0504070601000302,
-                                           0x0D0C0F0E09080B0A, 0x0504070601000302);
-    const __m256i p40 = _mm256_shuffle_epi8(p04, swap), round = _mm256_set1_epi32(half);
-    const __m256i sum = _mm256_add_epi32(dot(_mm256_add_epi16(p04, p40), PSTK__IDCT_ONE, 0), round);
-    const __m256i difference =
-        _mm256_add_epi32(dot(_mm256_sub_epi16(p04, p40), PSTK__IDCT_ONE, 0), round);
-    const __m256i a = dot(p26, PSTK__IDCT_1_307, PSTK__IDCT_0_541);
-    const __m256i b = dot(p26, PSTK__IDCT_0_541, PSTK__IDCT_M1_307);
-    const __m256i even0 = _mm256_add_epi32(sum, a), even3 = _mm256_sub_epi32(sum, a);
-    const __m256i even1 = _mm256_add_epi32(difference, b), even2 = _mm256_sub_epi32(difference, b);
-
-    const __m256i z = _mm256_add_epi16(p71, p35);
-    const __m256i z3 = dot(z, PSTK__IDCT_M0_786, PSTK__IDCT_1_176);
-    const __m256i z4 = dot(z, PSTK__IDCT_1_176, PSTK__IDCT_0_786);
-    const __m256i odd0 = _mm256_add_epi32(z4, dot(p71, PSTK__IDCT_M0_900, PSTK__IDCT_0_601));
-    const __m256i odd1 = _mm256_add_epi32(z3, dot(p35, PSTK__IDCT_0_510, PSTK__IDCT_M2_563));
-    const __m256i odd2 = _mm256_add_epi32(z4, dot(p35, PSTK__IDCT_M2_563, PSTK__IDCT_M0_510));
-    const __m256i odd3 = _mm256_add_epi32(z3, dot(p71, PSTK__IDCT_M0_601, PSTK__IDCT_M0_900));
-
-    out[0] = _mm256_add_epi32(even0, odd0);
-    out[1] = _mm256_add_epi32(even1, odd1);
-    out[2] = _mm256_add_epi32(even2, odd2);
-    out[3] = _mm256_add_epi32(even3, odd3);
-    out[4] = _mm256_sub_epi32(even3, odd3);
-    out[5] = _mm256_sub_epi32(even2, odd2);
-    out[6] = _mm256_sub_epi32(even1, odd1);
-    out[7] = _mm256_sub_epi32(even0, odd0);
-}
-
-/* Transform when inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product has one input.
- */
-INLINE TARGET void corner_pass(__m256i out[8], __m256i p02, __m256i p13, int32_t half)
-{
-    const __m256i round = _mm256_set1_epi32(half);
-    const __m256i even0 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, PSTK__IDCT_1_307), round);
-    const __m256i even1 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, PSTK__IDCT_0_541), round);
-    const __m256i even2 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, -PSTK__IDCT_0_541), round);
-    const __m256i even3 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, -PSTK__IDCT_1_307), round);
-    const __m256i odd0 = dot(p13, PSTK__IDCT_ODD0_1, PSTK__IDCT_ODD0_3);
-    const __m256i odd1 = dot(p13, PSTK__IDCT_ODD1_1, PSTK__IDCT_ODD1_3);
-    const __m256i odd2 = dot(p13, PSTK__IDCT_ODD2_1, PSTK__IDCT_ODD2_3);
-    const __m256i odd3 = dot(p13, PSTK__IDCT_ODD3_1, PSTK__IDCT_ODD3_3);
-    out[0] = _mm256_add_epi32(even0, odd0);
-    out[1] = _mm256_add_epi32(even1, odd1);
-    out[2] = _mm256_add_epi32(even2, odd2);
-    out[3] = _mm256_add_epi32(even3, odd3);
-    out[4] = _mm256_sub_epi32(even3, odd3);
-    out[5] = _mm256_sub_epi32(even2, odd2);
-    out[6] = _mm256_sub_epi32(even1, odd1);
-    out[7] = _mm256_sub_epi32(even0, odd0);
-}
-
-INLINE TARGET __m256i pack_rows(__m256i a, __m256i b)
-{
-    return _mm256_packs_epi32(_mm256_srai_epi32(a, PSTK__IDCT_SHIFT_1),
-                              _mm256_srai_epi32(b, PSTK__IDCT_SHIFT_1));
-}
 
 /* Return the even (odd) elements of each lane of a and b. */
 INLINE TARGET __m256i even_elements(__m256i a, __m256i b)
@@ -390,14 +295,6 @@ shift_first_rows(struct group *rows, const struct group *group, const uint64_t m
                                 _mm256_shuffle_epi8(odd, first), _mm256_shuffle_epi8(odd, second)};
     for (int i = 0; i < 8; i++)
         rows->pair[i] = _mm256_blendv_epi8(rows->pair[i], shifted[i % 4], lanes);
-}
-
-/* Join the second pass's results of two columns. 18 bits are shifted out, 16 of them by taking the
- * upper halves. The results have 14 bits, so nothing saturates. */
-INLINE TARGET __m256i pack_columns(__m256i a, __m256i b)
-{
-    const __m256i both = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA);
-    return _mm256_srai_epi16(both, PSTK__IDCT_SHIFT_2 - 16);
 }
 
 /* Pack four columns of four rows in each lane, row by row. */

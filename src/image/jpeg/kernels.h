@@ -61,6 +61,7 @@ const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t isa);
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_c;
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx2;
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx512;
+extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_neon;
 
 /* C functions for ISAs that have no version of their own. */
 void pstk__jpeg_rgb_from_cmyk(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n);

@@ -3,7 +3,7 @@
 #include "image/jpeg/frame.h"
 #include "image/jpeg/inverse.h"
 
-#if defined(__x86_64__) || defined(PSTK_NEON)
+#if defined(__x86_64__)
 
 #include <penstock/penstock.h>
 
@@ -236,7 +236,7 @@ TARGET static void rgb_from_ycc(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx2 = {
-    .isa = AVX2_ISA,
+    .isa = PSTK_KERNELS_AVX2,
     .inverse = pstk__jpeg_inverse_avx2,
     .h2v1 = h2v1,
     .h2v2 = h2v2,
