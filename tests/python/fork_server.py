@@ -10,6 +10,7 @@ a program starts is forked, too. A program sees a module once it imports it, not
 All programs of a server have its hash seed, its random states and what the modules read of the environment when they were
 imported. Tests of these, or of how an interpreter ends, start fresh ones.
 """
+import atexit
 import gc
 import importlib
 import importlib.machinery
@@ -38,6 +39,8 @@ class Kept:
                                if new not in before and new.partition(".")[0] in packages})
 
     def hide(self):
+        """Until the program ends: then the interpreter takes down what it finds in sys.modules."""
+        atexit.register(self.show_until, len(self.parts) - 1)
         for part in self.parts:
             for name, module in part.items():
                 package, _, member = name.rpartition(".")
@@ -51,7 +54,16 @@ class Kept:
         return next((number for number, part in enumerate(self.parts) if name in part), None)
 
     def find_spec(self, name, _path=None, _target=None):
-        return None if self.part_of(name) is None else importlib.machinery.ModuleSpec(name, self)
+        if self.part_of(name) is None:
+            return None
+        real = self.parts[self.part_of(name)][name].__spec__
+        spec = importlib.machinery.ModuleSpec(name, self, origin=real.origin)
+        spec.submodule_search_locations = real.submodule_search_locations
+        return spec
+
+    def get_code(self, name):
+        """For python -m."""
+        return self.parts[self.part_of(name)][name].__spec__.loader.get_code(name)
 
     def create_module(self, spec):
         module = self.parts[self.part_of(spec.name)][spec.name]
@@ -61,17 +73,16 @@ class Kept:
     def exec_module(self, module):
         name = module.__spec__.name
         module.__spec__ = self.specs.pop(name)
-        for part in self.parts[:self.part_of(name) + 1]:
-            for one in part:
-                self.show(one, part[one], part)
-            part.clear()
+        self.show_until(self.part_of(name))
 
-    @staticmethod
-    def show(name, module, part):
-        sys.modules.setdefault(name, module)  # None, where a program hides it
-        package, _, member = name.rpartition(".")
-        if package and package not in part and sys.modules[name] is module:
-            setattr(sys.modules[package], member, module)
+    def show_until(self, last):
+        for part in self.parts[:last + 1]:
+            for name, module in part.items():
+                package, _, member = name.rpartition(".")
+                # None, where a program hides it
+                if sys.modules.setdefault(name, module) is module and package not in part and sys.modules.get(package):
+                    setattr(sys.modules[package], member, module)
+            part.clear()
 
 
 def serve(path, modules):

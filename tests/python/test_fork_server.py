@@ -42,6 +42,13 @@ class Forked(unittest.TestCase):
             self.assertEqual((fresh[0], forked[0], forked[2]), (0, 0, fresh[2]), words)
             self.assertEqual(forked[1], fresh[1].replace("False", "True", 1), words)
 
+    def test_a_module_that_is_imported_already_runs_as_a_program(self):
+        for words in (["-m", "json.tool"], ["-m", "json.tool", "--compact"]):
+            told = [subprocess.run([python, *words], input='{"a": [1, 2]}', stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True) for python in (sys.executable, template.python("json", "json.tool"))]
+            self.assertEqual([one.returncode for one in told], [0, 0], told[1].stdout)
+            self.assertEqual(told[1].stdout, told[0].stdout)
+
     def test_statuses(self):
         for code, wanted in (("raise SystemExit(3)", 3), ("1 / 0", 1), ("import os; os.kill(os.getpid(), 9)", -9)):
             self.assertEqual(self.run_it(self.python, "-c", code)[0], wanted, code)
