@@ -5,11 +5,15 @@ usage: fork_server.py SOCKET MODULE...   import the modules, and serve until the
        fork_server.py ask WORD...        be `python WORD...`, forked from the server of PENSTOCK_TEST_SOCKET
 
 A program has the words, the folder, the environment and the three streams of its `ask`, and ends as any does. `ask` ends
-when it does, with its status; whoever kills `ask` kills it. What a program starts with sys.executable is forked, too.
+when it does, with its status; whoever kills `ask` kills it. sys.executable is PENSTOCK_TEST_PYTHON: where that asks, what
+a program starts is forked, too. A program sees a module once it imports it, not before: see Kept.
 All programs of a server have its hash seed, its random states and what the modules read of the environment when they were
 imported. Tests of these, or of how an interpreter ends, start fresh ones.
 """
+import atexit
+import gc
 import importlib
+import importlib.machinery
 import json
 import os
 import runpy
@@ -19,11 +23,73 @@ import socket
 import sys
 
 
+class Kept:
+    """Modules that are imported already, and that a program gets when it imports them: until then they are neither in
+    sys.modules, which penstock looks into for what its caller uses, nor in their packages. As a finder and a loader of the
+    import system."""
+
+    def __init__(self, modules):
+        """modules: those that need others come after these. With each, all of them before it are there."""
+        self.parts, self.specs = [], {}
+        packages = {name.partition(".")[0] for name in modules}
+        for name in modules:
+            before = set(sys.modules)
+            importlib.import_module(name)
+            self.parts.append({new: module for new, module in sys.modules.items()
+                               if new not in before and new.partition(".")[0] in packages})
+
+    def hide(self):
+        """Until the program ends: then the interpreter takes down what it finds in sys.modules."""
+        atexit.register(self.show_until, len(self.parts) - 1)
+        for part in self.parts:
+            for name, module in part.items():
+                package, _, member = name.rpartition(".")
+                if package not in part and vars(sys.modules.get(package, self)).get(member) is module:
+                    delattr(sys.modules[package], member)
+        for name in (name for part in self.parts for name in part):
+            del sys.modules[name]
+        sys.meta_path.insert(0, self)
+
+    def part_of(self, name):
+        return next((number for number, part in enumerate(self.parts) if name in part), None)
+
+    def find_spec(self, name, _path=None, _target=None):
+        if self.part_of(name) is None:
+            return None
+        real = self.parts[self.part_of(name)][name].__spec__
+        spec = importlib.machinery.ModuleSpec(name, self, origin=real.origin)
+        spec.submodule_search_locations = real.submodule_search_locations
+        return spec
+
+    def get_code(self, name):
+        """For python -m."""
+        return self.parts[self.part_of(name)][name].__spec__.loader.get_code(name)
+
+    def create_module(self, spec):
+        module = self.parts[self.part_of(spec.name)][spec.name]
+        self.specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        name = module.__spec__.name
+        module.__spec__ = self.specs.pop(name)
+        self.show_until(self.part_of(name))
+
+    def show_until(self, last):
+        for part in self.parts[:last + 1]:
+            for name, module in part.items():
+                package, _, member = name.rpartition(".")
+                # None, where a program hides it
+                if sys.modules.setdefault(name, module) is module and package not in part and sys.modules.get(package):
+                    setattr(sys.modules[package], member, module)
+            part.clear()
+
+
 def serve(path, modules):
     """Fork programs; in each this returns, with its words."""
     with socket.socket(socket.AF_UNIX) as listening:
-        for name in modules:
-            importlib.import_module(name)
+        kept = Kept(modules)
+        gc.freeze()  # else the first collection of each program would copy all of it
         listening.bind(path)
         listening.listen()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for programs
@@ -35,7 +101,9 @@ def serve(path, modules):
                 break
             asked.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return start(asked)
+    words = start(asked)
+    kept.hide()
+    return words
 
 
 def start(asked):

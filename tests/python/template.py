@@ -17,19 +17,32 @@ TRAINING = (*TORCH, "torch._dynamo")  # torch.optim imports it, and it takes as 
 
 @functools.lru_cache(maxsize=None)
 def python(*modules):
-    """Make a program that a test starts in place of sys.executable. modules: what it imports, TORCH if none are named.
-    It ends with this process."""
+    """Make a program that a test starts in place of sys.executable. modules: what it imports once, TORCH if none are
+    named; modules that need others come after them. It ends with this process."""
     folder = tempfile.mkdtemp(prefix="penstock-template-")
-    found, path = os.path.join(folder, "python"), os.path.join(folder, "socket")
+    atexit.register(shutil.rmtree, folder)
+    found, path = os.path.join(folder, "python"), serving(*(modules or TORCH))
     pathlib.Path(found).write_text(f"""#!/bin/sh
 export PENSTOCK_TEST_SOCKET="{path}" PENSTOCK_TEST_PYTHON="{found}"
 exec "{sys.executable}" -SE "{SERVER}" ask "$@"
 """, encoding="utf-8")
     os.chmod(found, 0o755)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def serving(*modules):
+    """The socket of a server that has the modules. Where this process itself is forked, as in the step python of
+    scripts/test, that is its own server, or one that is forked from that and has not all to import."""
+    own = os.environ.get("PENSTOCK_TEST_SOCKET")
+    if own and set(modules) <= set(os.environ.get("PENSTOCK_TEST_MODULES", "").split()):
+        return own
+    folder = tempfile.mkdtemp(prefix="penstock-server-")
+    path = os.path.join(folder, "socket")
     # One thread, as its programs have: OpenMP reads this when it is loaded.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    server = subprocess.Popen([sys.executable, SERVER, path, *(modules or TORCH)], stdin=subprocess.PIPE,
-                              env={**variables, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
+    server = subprocess.Popen([sys.executable, *(["-SE", SERVER, "ask"] if own else []), SERVER, path, *modules],
+                              stdin=subprocess.PIPE, env={**variables, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
 
     def close():
         server.stdin.close()
@@ -40,4 +53,4 @@ exec "{sys.executable}" -SE "{SERVER}" ask "$@"
         if server.poll() is not None:
             raise RuntimeError(f"the fork server ended with status {server.returncode}")
         time.sleep(0.02)
-    return found
+    return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of template.python() is as one of sys.executable, but for what is imported."""
+"""A program of template.python() is as one of sys.executable, but for the time that its imports take."""
 import os
 import pathlib
 import shutil
@@ -11,8 +11,9 @@ import unittest
 
 import template
 
+IS_FORKED = "any(type(finder).__name__ == 'Kept' for finder in sys.meta_path)"
 TELL = ("import os, sys\n"
-        "print('colorsys' in sys.modules, 'wave' in sys.modules, __name__, sys.argv[1:], sys.path[0], os.getcwd())\n"
+        f"print({IS_FORKED}, 'colorsys' in sys.modules, __name__, sys.argv[1:], sys.path[0], os.getcwd())\n"
         "print(os.environ.get('WORD'), sys.stdin.read(), [entry for entry in sys.path if entry.endswith('here')])\n"
         "print('to stderr', file=sys.stderr)\n")
 
@@ -41,6 +42,13 @@ class Forked(unittest.TestCase):
             self.assertEqual((fresh[0], forked[0], forked[2]), (0, 0, fresh[2]), words)
             self.assertEqual(forked[1], fresh[1].replace("False", "True", 1), words)
 
+    def test_a_module_that_is_imported_already_runs_as_a_program(self):
+        for words in (["-m", "json.tool"], ["-m", "json.tool", "--compact"]):
+            told = [subprocess.run([python, *words], input='{"a": [1, 2]}', stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True) for python in (sys.executable, template.python("json", "json.tool"))]
+            self.assertEqual([one.returncode for one in told], [0, 0], told[1].stdout)
+            self.assertEqual(told[1].stdout, told[0].stdout)
+
     def test_statuses(self):
         for code, wanted in (("raise SystemExit(3)", 3), ("1 / 0", 1), ("import os; os.kill(os.getpid(), 9)", -9)):
             self.assertEqual(self.run_it(self.python, "-c", code)[0], wanted, code)
@@ -55,9 +63,44 @@ class Forked(unittest.TestCase):
             # The stream ends once nobody has it: the program has ended, long before its time.
             self.assertEqual(asked.communicate(timeout=20)[0], "")
             self.assertEqual(asked.returncode, -number)
-        inner = "import sys; print('colorsys' in sys.modules)"
+        inner = f"import sys; print({IS_FORKED})"
         outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
         self.assertEqual(self.run_it(self.python, "-c", outer)[:2], (0, "True\n"))
+
+    def told(self, python, code, **environment):
+        done = subprocess.run([*python, "-c", "import importlib.util, sys\n" + code], env={**os.environ, **environment},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout.splitlines()
+
+    def test_a_module_is_there_once_it_is_imported(self):
+        python = [template.python("colorsys", "xml.dom", "xml.dom.minidom")]
+        there = "print(*(name in sys.modules for name in ('colorsys', 'xml', 'xml.dom', 'xml.dom.minidom')))\n"
+        kept = "kept = sys.meta_path[0].parts[0]['colorsys']\n"
+        code = f"{kept}{there}importlib.util.find_spec('colorsys')\n{there}import colorsys\n{there}" \
+               "print(colorsys is kept, colorsys.__spec__.origin == colorsys.__file__)"
+        self.assertEqual(self.told(python, code), ["False False False False"] * 2 + ["True False False False", "True True"])
+        # It needs what was imported before it, and nothing that came after.
+        self.assertEqual(self.told(python, f"import xml.dom\n{there}print(hasattr(xml.dom, 'minidom'))"),
+                         ["True True True False", "False"])
+        self.assertEqual(self.told(python, f"from xml.dom import minidom\n{there}"), ["True True True True"])
+
+    def test_a_module_that_a_program_hides_stays_hidden(self):
+        python = [template.python("colorsys", "xml.dom", "xml.dom.minidom")]
+        code = "sys.modules['colorsys'] = None\nimport xml.dom.minidom\nprint(sys.modules['colorsys'])"
+        self.assertEqual(self.told(python, code), ["None"])
+
+    def test_a_program_starts_others_from_its_own_server_or_forks_a_server_of_it(self):
+        """As the step python of scripts/test runs test files."""
+        modules = ("colorsys", "wave")
+        shared = {"PENSTOCK_TEST_MODULES": " ".join(modules), "PENSTOCK_TEST_SOCKET": template.serving(*modules),
+                  "PENSTOCK_TEST_PYTHON": sys.executable, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
+        inner = "import sys; print(*sorted(name for part in sys.meta_path[0].parts for name in part))"
+        for modules, own, kept in (("'wave'", "True", "colorsys wave"), ("'wave', 'xml'", "False", "wave xml")):
+            code = "import os, subprocess, template\n" \
+                   f"print(os.environ['PENSTOCK_TEST_SOCKET'] == template.serving({modules}), flush=True)\n" \
+                   f"subprocess.run([template.python({modules}), '-c', {inner!r}])"
+            self.assertEqual(self.told([sys.executable, "-SE", template.SERVER, "ask"], code, **shared), [own, kept])
 
 
 if __name__ == "__main__":
