@@ -21,7 +21,8 @@
  * The reader does not make the reads that the page cache likely holds (residency.h): it pins their
  * file and leaves them to the worker of the task, who makes each just before the row that needs it.
  * So the reader's cost does not grow with the size of such records. It unpins the files when the
- * task comes back. Rows of blocks and index pages stay with the reader.
+ * task comes back. Rows of blocks and index pages stay with the reader. The worker reads rows that
+ * are the bytes of a field straight into the slot (scatter.h).
  *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or reports the reason.

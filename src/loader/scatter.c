@@ -82,8 +82,7 @@ static void use_spare(struct pstk__scatter *scatter, struct pstk__span_io *span_
 {
     struct pstk__read *read = &span_io->read;
     const uint64_t size = ((uint64_t)read->size + 63) & ~(uint64_t)63;
-    if (span_io->span.n != 1 || size > MAX_SPARE ||
-        size > scatter->spare_size - scatter->spare_used)
+    if (size > MAX_SPARE || size > scatter->spare_size - scatter->spare_used)
         return;
     uint8_t *to = scatter->spare + scatter->spare_used;
     extent->data = to + (extent->data - (uint8_t *)read->buffer);
