@@ -7,11 +7,13 @@ from data_fixture import optional
 
 optional("torch")
 
+import template  # noqa: E402
 import training  # noqa: E402
 
 
 class Loop(training.TrainingCase):
     program, page = "horovod_loop.py", "horovod.md"
+    modules = template.TRAINING
 
     def test_two_processes(self):
         (self.folder / "whole").mkdir()

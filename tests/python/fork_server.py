@@ -90,6 +90,7 @@ def serve(path, modules):
     with socket.socket(socket.AF_UNIX) as listening:
         kept = Kept(modules)
         gc.freeze()  # else the first collection of each program would copy all of it
+        atexit.register(gc.unfreeze)  # what is frozen when an interpreter ends, some extensions call leaked
         listening.bind(path)
         listening.listen()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for programs
