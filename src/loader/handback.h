@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handback: how a lane's reader waits for what other threads hand back to it: slots, I/O memory,
- * tasks. No lock, and no notification that nobody waits for.
+ * handback: a lane's reader waits until other threads hand slots, I/O memory or tasks back to it.
+ * There is no lock, and workers notify the reader only when it may be about to wait.
  *
  *   reader, one thread                        workers of the lane, any number
  *   begin: takes a ticket of the eventcount         put memory and task back where the reader finds

@@ -48,7 +48,7 @@ static int claim_slot(struct pstk__lane *l)
     /* Open keeps batches below 2^31 rows: no overflow. */
     uint32_t n_tasks =
         (slot->batch.n_valid + pipeline->rows_per_task - 1) / pipeline->rows_per_task;
-    /* Relaxed: the queue's lock shows it to the workers. */
+    /* Relaxed: the push of each task shows it to the workers. */
     atomic_store_explicit(&slot->n_tasks_left, n_tasks, memory_order_relaxed);
     pstk__slot_trace(slot, l->ring, PSTK__EVENT_CLAIM, begin, slot->batch.n_valid);
     if (n_tasks == 0)
