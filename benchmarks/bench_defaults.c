@@ -12,9 +12,9 @@
  * shapes: jpeg,pixels,arrays,small. Makes (and keeps) DIR/pixels (256 x 256 RGB), DIR/arrays
  * (150 kB) and DIR/small (2 kB), which stay in the page cache. Other programs spoil the rates: they
  * leave more of the cores to more threads. So --per cpu counts rows a second of CPU time instead,
- * for the consumer that sleeps. It compares only numbers of workers that keep all cores busy.
- * Prints the median rate of each
- * number of workers, and at the end of a line the ratio of the default to the best of them.
+ * for the consumer that sleeps. It compares only numbers of workers that keep all cores busy. It
+ * prints the median rate of each number of workers, and at the end of a line the ratio of the
+ * default to the best of them.
  */
 #include "bench.h"
 

@@ -40,10 +40,9 @@ def tensors_of(value):
 
 def keywords():
     """Return the loader's, by the names that this build's package has: those of 0.1.0, or those before."""
-    known = inspect.signature(penstock.Loader.__init__).parameters
-    return {now if now in known else before: value
-            for now, before, value in (("last_batch", "last", "short"),
-                                       ("report_crops", "with_crops", True))}
+    if "observe" in inspect.signature(penstock.Loader.__init__).parameters:
+        return {"last_batch": "short", "observe": penstock.Observe(report_crops=True)}
+    return {"last": "short", "with_crops": True}
 
 
 def digest(path, outputs):

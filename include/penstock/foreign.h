@@ -221,8 +221,8 @@ PSTK_API int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct p
  * pstk_foreign. environment: "NAME=value" texts with NULL at the end. path[path_size] (may be NULL)
  * becomes $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; "": no variable
  * names a folder, or the path is too long. *cache_size (may be NULL) becomes the bytes of
- * $PENSTOCK_CACHE_SIZE, such as 500M or 2T, powers of 1024; 0: it is not set. EINVAL: it is no such
- * size, or less than 1M. Thread: any. */
+ * $PENSTOCK_CACHE_SIZE, such as 500M or 2T, powers of 1024; 0: it is not set, or 0. EINVAL: it is
+ * no such size, or above 0 and less than 1M. Thread: any. */
 PSTK_API int pstk_find_cache(const char *const *environment, char *path, uint64_t path_size,
                              uint64_t *cache_size, struct pstk_error *err);
 

@@ -325,8 +325,8 @@ struct pstk_merge_settings {
     /* sizeof(struct pstk_merge_settings), set by the caller */
     uint32_t size;
     uint32_t n_parts;
-    /* n_parts paths: parts 0 to n - 1 of n, in any order; or parts of unknown number, in the order
-     * of their records */
+    /* n_parts paths: parts 0 to n - 1 of n, in any order; or parts of unknown number, whose
+     * records follow each other in this order */
     const char *const *parts;
     /* path of the directory to make */
     const char *out;

@@ -20,9 +20,9 @@ struct pstk_processes;
 enum pstk_output_kind {
     /* [B, H, W, C] or [B, C, H, W], C channels */
     PSTK_OUTPUT_IMAGE = 1,
-    /* [B]: a scalar field of whole numbers, cast to dtype; every value must fit. If dtype cannot
-     * hold all values of the field's dtype, as i32 those of i64, pstk_open reads the field's side
-     * column, which must prove that all stored values fit */
+    /* [B]: a scalar field, cast to dtype; every value must fit. If dtype cannot hold all values of
+     * the field's dtype, as i32 those of i64, pstk_open reads the field's side column, which must
+     * prove that all stored values fit. It can for whole numbers alone */
     PSTK_OUTPUT_SCALAR = 2,
     /* [B, shape...]: an ndarray field of fixed shape, cast to a dtype that holds all of the field's
      */

@@ -312,7 +312,7 @@ struct pstk_settings_observe {
     /* must be 0 */
     uint32_t reserved2;
     /* path of the trace's file (diagnostics.h), which pstk_open writes, and pstk_close again;
-     * copies. pstk_open fails if its folder does not exist, it is no regular file, or its name ends
+     * copies. pstk_open fails if its folder does not exist, it cannot be written, or its name ends
      * in .gz or .GZ; if the disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL,
      * none */
     const char *trace_path;
@@ -385,8 +385,8 @@ struct pstk_settings {
     /* seed of the order and of every random draw. default: 0 */
     uint64_t seed;
     /* workers. default: auto, the cores that this process may use, by its quota too, less one for
-     * each reader that makes all reads or has a node of 32 cores, and one for the copies to a
-     * device, while 4 workers a node remain */
+     * the readers of each NUMA node that make all reads or whose node has 32 cores or more, and one
+     * for the copies to a device, while 4 workers a node remain */
     uint32_t n_threads;
     /* enum pstk_bad_sample. default: PSTK_BAD_ERROR */
     uint32_t bad_sample;

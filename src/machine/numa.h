@@ -46,7 +46,7 @@ uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
 /* Count the workers that there would be on the same cores with another plan: n_workers, n_more,
- * n_times, bus_id and reader_reads of *c. */
+ * n_times, bus_id and reader_reads of *c. bus_id: NULL or "". */
 int pstk__numa_count_workers(const struct pstk__numa *n, const struct pstk__numa_config *c,
                              uint32_t *n_workers, struct pstk_error *err);
 /* Return the OS index of the hardware thread that is counted for a worker; for tests, because no

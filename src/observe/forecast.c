@@ -56,7 +56,7 @@ static double full(double rate, double busy)
  * uploader waits for slots. */
 static double consumer_part(const struct pstk_stats *s)
 {
-    const double used = (double)s->stream_used_ns, starved = (double)s->stream_starved_ns;
+    const double used = (double)s->stream_used_ns, starved = (double)pstk__stats_stream_waits(s);
     if (used + starved > 0)
         return used / (used + starved);
     if (s->n_device_slots)

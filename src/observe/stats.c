@@ -24,6 +24,13 @@ static double share(uint64_t part, const struct pstk_stage_stats *stats)
     return all ? (double)part / (double)all : 0.0;
 }
 
+uint64_t pstk__stats_stream_waits(const struct pstk_stats *s)
+{
+    /* Both may have grown between their reads. */
+    return s->stream_starved_ns > s->stream_start_ns ? s->stream_starved_ns - s->stream_start_ns
+                                                     : 0;
+}
+
 uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
 {
     const struct pstk_stage_stats *c = &s->stage_consumer, *w = &s->stage_workers,
@@ -37,8 +44,9 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
      * if the stream was timed. If not, an uploader that waits for slots most of the time means that
      * the work on the batches sets the pace. */
     const struct pstk_stage_stats *u = &s->stage_uploader;
-    const int timed = s->stream_used_ns + s->stream_starved_ns > 0;
-    if (timed ? s->stream_starved_ns < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
+    const uint64_t waits = pstk__stats_stream_waits(s);
+    const int timed = s->stream_used_ns + waits > 0;
+    if (timed ? waits < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
         return PSTK_BOTTLENECK_CONSUMER;
     /* A starved stream leaves its slots free, so only our own work on the device can block the
      * uploader. */
@@ -66,8 +74,8 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
 
 uint32_t pstk_find_bottleneck(const struct pstk_stats *stats)
 {
-    const size_t last = offsetof(struct pstk_stats, stream_starved_ns);
-    if (!stats || stats->size < last + sizeof stats->stream_starved_ns)
+    const size_t last = offsetof(struct pstk_stats, stream_start_ns);
+    if (!stats || stats->size < last + sizeof stats->stream_start_ns)
         return PSTK_BOTTLENECK_UNKNOWN;
     return pstk__stats_bottleneck(stats);
 }

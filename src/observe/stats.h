@@ -49,6 +49,8 @@ static inline void pstk__count_span(_Atomic uint64_t *counter, const _Atomic uin
 
 /* Add one thread's times and items to a stage, and count the thread. */
 void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *from);
+/* Return the ns in which the streams waited for batches, except for the first. */
+uint64_t pstk__stats_stream_waits(const struct pstk_stats *stats);
 /* Return the bottleneck, an enum pstk_bottleneck, from the shares of time in the stages of
  * `stats`. */
 uint32_t pstk__stats_bottleneck(const struct pstk_stats *stats);

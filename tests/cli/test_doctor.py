@@ -77,14 +77,16 @@ def machine(text):
 @test
 def doctor_gives_the_plan_of_the_cores_and_a_loader_has_as_many_workers(world):
     _, out = packed(world)
-    by_reader = "%d with direct reads, a windowed order or files to unpack: %s a core"
+    by_reader = "%d with direct reads, a windowed order or files to unpack: %s\n"
     for text, cores, workers, direct, gpu, remarks in (
+            ("node:1 core:1 pu:2", 1, 1, 1, 1, ("the reader shares its core\n", )),
             ("node:1 core:4 pu:2", 4, 4, 4, 4, ("the reader shares their cores\n", )),
-            ("node:1 core:16 pu:2", 16, 16, 15, 15, ("the reader shares their cores\n", by_reader % (15, "the reader has"))),
+            ("node:1 core:16 pu:2", 16, 16, 15, 15,
+             ("the reader shares their cores\n", by_reader % (15, "1 core is left to the reader"))),
             ("pack:2 [numa] core:8 pu:1", 16, 16, 14, 15,
-             ("the readers of the NUMA nodes share their cores\n", by_reader % (14, "each reader has"))),
+             ("the readers share their cores\n", by_reader % (14, "2 cores are left to the readers"))),
             ("node:1 core:32 pu:1", 32, 31, 31, 30, ("1 core is left to the reader\n", )),
-            ("pack:2 [numa] core:32 pu:1", 64, 62, 62, 61, ("2 cores are left to the readers of the NUMA nodes\n", ))):
+            ("pack:2 [numa] core:32 pu:1", 64, 62, 62, 61, ("2 cores are left to the readers\n", ))):
         told = run_json("doctor", world.root, **machine(text))
         expect((told["usable_cores"], told["workers"], told["workers_direct"], told["workers_gpu"]),
                (cores, workers, direct, gpu), text)
@@ -94,7 +96,8 @@ def doctor_gives_the_plan_of_the_cores_and_a_loader_has_as_many_workers(world):
         if gpu < workers:
             remarks += ("%d with batches on a GPU: a core for the copies and your program" % gpu, )
         expect([remark in told for remark in remarks], [True] * len(remarks), told)
-        found = sum(word in told for word in ("left to the reader", "their cores", "with direct reads", "with batches on a GPU"))
+        found = sum(word in told for word in ("   1 core is left", "   2 cores are left", "the reader shares", "the readers share",
+                                              "with direct reads", "with batches on a GPU"))
         expect(found, len(remarks), told)
         line = ["bench", out, "--epochs", 1, "--last", "short", "--no-ceilings"]
         expect(run_json(*line, "--io", "buffered", **machine(text))["threads"], workers, text)

@@ -71,6 +71,11 @@ TEST(an_uploader_that_waits_for_the_step_means_the_consumer)
     CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_CONSUMER);
     s.stream_starved_ns = 100 * MS;
     CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_DECODE);
+    s.stream_start_ns = 11 * MS; /* the first wait limits nothing */
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_CONSUMER);
+    s.stream_start_ns = 101 * MS; /* read later than the sum */
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_CONSUMER);
+    s.stream_start_ns = 0;
     s.stage_uploader.busy_ns = 100 * MS;
     s.stage_uploader.blocked_ns = 900 * MS;
     CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_COPY);

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, errors, interrupts, paths
 from .arguments import integer, switch, text
 from .errors import SettingsError
+from .escapes import escaped
 from .hints import kind_of
 from .texts import environment
 from .topics import Foreign, given as topic
@@ -37,7 +37,8 @@ def _cache_folder() -> str | None:
 def _cache_size() -> int:
     """Return the bytes of $PENSTOCK_CACHE_SIZE; 0: it is not set. Raises SettingsError."""
     size, error = ctypes.c_uint64(), errors.new()
-    errors.check(_c.lib.pstk_find_cache(environment(), None, 0, ctypes.byref(size), ctypes.byref(error)), error)
+    if _c.lib.pstk_find_cache(environment(), None, 0, ctypes.byref(size), ctypes.byref(error)) < 0:
+        raise SettingsError(escaped(error.message.decode(errors="surrogateescape")))  # it quotes the variable
     return size.value
 
 

@@ -3,7 +3,6 @@
 counts). It gets from here what other Python libraries of this process report, which it cannot ask."""
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from ctypes import byref, sizeof

@@ -192,8 +192,9 @@ class Loader(Hints, Sealed):
 
     These arguments say how the loader works. Most are objects of a topic, whose members their classes describe:
 
-    n_threads: number of workers; 0: one for each core that this process may use, less one for each reader that makes
-        all reads or has a NUMA node of 32 cores, and one for copies to a GPU, while 4 workers a node remain.
+    n_threads: number of workers; 0: one for each core that this process may use, less one for the readers of each
+        NUMA node that make all reads or whose node has 32 cores or more, and one for copies to a GPU, while 4 workers a
+        node remain.
     order: "full", "windowed" or "sequential"; or a penstock.Order: also the start, numbers of a windowed order, and the
         draws of an epoch. shuffle=True goes with "windowed", too.
     ranks: this process among others. "auto" asks torch.distributed and the launcher (torchrun, srun, mpirun); or

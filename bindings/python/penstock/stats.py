@@ -212,7 +212,8 @@ def advised(limit: str, of: Any) -> str:
     """Return the advice on a limit, a key of ADVICE, after the share of time that shows it. of: Stats, or a Monitor's
     Interval."""
     workers, reader, uploader, consumer = of.stage_workers, of.stage_reader, of.stage_uploader, of.stage_consumer
-    timed = of.stream_used_ns + of.stream_starved_ns
+    waits = of.stream_starved_ns - of.stream_start_ns
+    timed = of.stream_used_ns + waits
     shown = {"storage": f"the reader waits for storage {_percent(reader.starved_ns, reader)} of the time",
              "decode": f"the workers are busy {_percent(workers.busy_ns, workers)} of the time",
              "copy": f"the uploader copies {_percent(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)} "
@@ -221,7 +222,7 @@ def advised(limit: str, of: Any) -> str:
              "cores": f"the reader is ready to run but has no core {_percent(min(reader.core_wait_ns, _whole(reader)), reader)} of the time",
              "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
     if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # it asks long before a device uses a batch
-        shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed
+        shown["consumer"] = (f"the streams wait for batches {100 * waits / timed:.0f} % of the time" if timed
                              else f"the uploader waits for room {_percent(uploader.blocked_ns, uploader)} of the time")
     return f"{shown[limit]}; {ADVICE[limit]}" if limit in shown else ADVICE[limit]
 

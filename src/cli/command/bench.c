@@ -303,12 +303,10 @@ static void measure_ceilings(struct bench *bench)
     }
 }
 
-/* Return 1 if the loader's reader makes all reads. A reader of threads also reads the files that
- * are unpacked. */
+/* Return 1 if the loader's reader makes all reads. */
 static int reader_reads(const struct bench *b)
 {
-    const struct pstk_stats *stats = &b->report.stats;
-    return stats->direct || stats->reader == PSTK_READER_THREADS ||
+    return b->report.stats.direct || report_is_packed(&b->report) ||
            b->pipeline.settings.order.kind == PSTK_ORDER_WINDOWED;
 }
 

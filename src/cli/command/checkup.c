@@ -303,8 +303,8 @@ static void look_at_labels(struct patient *patient)
     } else if (labels_field(patient->dataset) == ROLE_SEVERAL) {
         advise(
             find(patient->checkup, "labels", FINDING_NOTE,
-                 "several fields may hold class numbers, and none is called cls, label, class or "
-                 "target"),
+                 "several fields may hold class numbers, and none has a usual name, such as cls or "
+                 "label"),
             "where one of them holds class numbers, pack again and call it cls: `penstock info` "
             "and `penstock bench` take that one");
     } else if (labels_field(patient->dataset) < 0) {

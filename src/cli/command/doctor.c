@@ -93,29 +93,40 @@ static const char *errno_text(int32_t result)
     return result < 0 ? strerror(-result) : "off";
 }
 
+/* Print which cores are left, or "" where the rule does not say it. */
+static const char *left_text(const struct pstk_machine *machine, uint32_t n_workers, char *text,
+                             size_t size)
+{
+    const uint32_t n_left = machine->n_usable - n_workers;
+    if (n_left == 1)
+        snprintf(text, size, "1 core is left to the reader%s", machine->n_nodes > 1 ? "s" : "");
+    else if (n_left <= machine->n_nodes)
+        snprintf(text, size, "%u cores are left to the readers", n_left);
+    else /* of so many cores that the number of workers has its limit */
+        text[0] = 0;
+    return text;
+}
+
 /* Print who gets the cores. A remark names each kind of loader that has another number of workers.
  */
 static void print_workers(const struct pstk_machine *machine)
 {
-    const int has_many = machine->n_nodes > 1;
-    const uint32_t n_left = machine->n_usable - machine->n_workers;
-    char text[160];
+    char text[160], left[80];
     snprintf(text, sizeof text, "%u, where --threads is not given%s", machine->n_workers,
-             has_many ? "; each keeps to its NUMA node" : "");
+             machine->n_nodes > 1 ? "; each keeps to its NUMA node" : "");
     line("workers", text);
-    if (n_left == 0)
-        remark(has_many ? "the readers of the NUMA nodes share their cores"
-                        : "the reader shares their cores");
-    else if (n_left == 1)
-        remark("1 core is left to the reader");
-    else {
-        snprintf(text, sizeof text, "%u cores are left to the readers of the NUMA nodes", n_left);
+    if (machine->n_workers == machine->n_usable) {
+        snprintf(text, sizeof text, "the reader%s %s core%s",
+                 machine->n_nodes > 1 ? "s share" : " shares",
+                 machine->n_workers > 1 ? "their" : "its", machine->n_workers > 1 ? "s" : "");
         remark(text);
+    } else if (*left_text(machine, machine->n_workers, left, sizeof left)) {
+        remark(left);
     }
     if (machine->n_workers_direct < machine->n_workers) {
-        snprintf(text, sizeof text,
-                 "%u with direct reads, a windowed order or files to unpack: %s a core",
-                 machine->n_workers_direct, has_many ? "each reader has" : "the reader has");
+        snprintf(text, sizeof text, "%u with direct reads, a windowed order or files to unpack: %s",
+                 machine->n_workers_direct,
+                 left_text(machine, machine->n_workers_direct, left, sizeof left));
         remark(text);
     }
     if (machine->n_workers_device < machine->n_workers) {

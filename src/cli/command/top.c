@@ -48,7 +48,7 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object for each update, on one line"),
     OPTION_END};
 
-/* The state of a loader when it was last checked. */
+/* The state of a loader at a check. */
 struct seen {
     char name[NAME_MAX + 1]; /* name of the file */
     struct pstk_status status;

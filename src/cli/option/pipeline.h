@@ -177,8 +177,9 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .code = OPT_N_THREADS,                                                                    \
          .value = "N",                                                                             \
          .initial = "the usable cores, less those that other threads need",                        \
-         .text = "number of workers; auto leaves a core to a reader that makes all reads and one " \
-                 "to the copies to a GPU, as long as 4 workers a node remain"},                    \
+         .text = "number of workers; auto leaves a core to readers that make all reads or have a " \
+                 "node of 32 cores or more, and one to the copies to a GPU, as long as 4 workers " \
+                 "a node remain"},                                                                 \
         {.name = "slots",                                                                          \
          .code = OPT_SLOTS,                                                                        \
          .value = "N",                                                                             \

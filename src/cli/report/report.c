@@ -60,6 +60,11 @@ static double starved_percent(const struct pstk_stats *stats)
     return all > 0 ? starved * 100 / all : -1;
 }
 
+int report_is_packed(const struct report *report)
+{
+    return strchr(report->pipeline->info.format, ',') != NULL; /* "tar, gzip" */
+}
+
 /* A ceiling and the measured rate. measured is 0 when it was not measured. */
 struct ceiling {
     const char *name;  /* name in JSON */
@@ -272,7 +277,7 @@ static void print_machine(const struct report *report)
            option_choice_name(names_reader_kind, stats->reader),
            stats->direct ? "direct" : "buffered",
            stats->registered ? "registered" : "not registered", stats->queue_depth);
-    const int is_packed = strchr(report->pipeline->info.format, ',') != NULL; /* "tar, gzip" */
+    const int is_packed = report_is_packed(report);
     for (const struct choice *step = steps; step->name; step++)
         if (stats->fallbacks & step->value)
             printf("              %s\n",

@@ -25,6 +25,8 @@ struct report {
     struct pstk_ceilings ceilings;
 };
 
+/* Return 1 if the loader unpacked its files. */
+int report_is_packed(const struct report *report);
 /* Print the report to standard output; return an exit status. */
 int report_text(const struct report *report);
 int report_json(const struct report *report);

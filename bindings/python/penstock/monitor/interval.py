@@ -13,7 +13,7 @@ from ..stats import BOTTLENECKS, StageStats, Stats
 __all__ = ["Interval", "predicted", "verdict"]
 
 _COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
-           "stream_starved_ns", "cpu_ns", "n_rows_ahead")
+           "stream_starved_ns", "stream_start_ns", "cpu_ns", "n_rows_ahead")
 _STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
 _ENOUGH = 4  # batches; the library's rule does not judge fewer
 
@@ -31,6 +31,7 @@ class Interval:
     n_reads: int
     stream_used_ns: int
     stream_starved_ns: int
+    stream_start_ns: int
     cpu_ns: int
     n_rows_ahead: int
     stage_reader: StageStats
