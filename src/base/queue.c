@@ -39,7 +39,7 @@ struct pstk__queue {
     _Alignas(LINE) _Atomic uint64_t head;
     _Alignas(LINE) _Atomic uint32_t n_waiting; /* pops that found nothing */
     struct pstk__eventcount arrived;
-    struct cell cells[];
+    _Alignas(LINE) struct cell cells[];
 };
 
 /* Return the cell of a position. Positions that follow each other lie on different cache lines. */
@@ -83,7 +83,8 @@ static uint64_t claim_push(struct pstk__queue *q)
         } else if (turn > at) { /* another thread has pushed there */
             at = atomic_load_explicit(&q->tail, memory_order_relaxed);
         } else { /* a pop of a round ago has not set its turn yet */
-            assert(at - atomic_load_explicit(&q->head, memory_order_acquire) <= q->mask);
+            const uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire);
+            assert((int64_t)(at - head) <= (int64_t)q->mask); /* head may have passed `at` by now */
             sched_yield();
             at = atomic_load_explicit(&q->tail, memory_order_relaxed);
         }
@@ -133,8 +134,11 @@ void *pstk__queue_try_pop(struct pstk__queue *q)
 /* Wake the next waiter if one more item is there. */
 static void pass_on(struct pstk__queue *q)
 {
-    const uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
-    const uint64_t turn = atomic_load_explicit(&cell_of(q, head)->turn, memory_order_seq_cst);
+    uint64_t head, turn;
+    do {
+        head = atomic_load_explicit(&q->head, memory_order_acquire);
+        turn = atomic_load_explicit(&cell_of(q, head)->turn, memory_order_seq_cst);
+    } while (turn > head + 1); /* another thread has taken that item: look at the next one */
     if (turn == head + 1 && atomic_load_explicit(&q->n_waiting, memory_order_seq_cst) > 0)
         pstk__eventcount_notify_one(&q->arrived);
 }

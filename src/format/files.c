@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -46,8 +47,10 @@ struct pstk__files {
     uint32_t mask;                     /* number of buckets - 1; that number is a power of two */
     uint32_t capacity;
     uint32_t oldest, newest;
-    enum pstk__files_mode mode; /* RANDOM once a file system has refused DIRECT */
-    int direct_tried;           /* 1: a read by O_DIRECT has worked */
+    enum pstk__files_mode mode;  /* RANDOM once a file system has refused DIRECT */
+    int direct_tried;            /* 1: a read by O_DIRECT has worked */
+    dev_t device;                /* of the file that was opened last */
+    int knows_device, in_memory; /* 1: `device` is set; its file system is in memory */
 };
 
 static void unlink_slot(struct pstk__files *files, uint32_t i)
@@ -188,11 +191,21 @@ static int set_flags(struct pstk__files *files, int fd)
     return 0;
 }
 
-/* 1: the file system keeps its files in memory, and has no other storage. */
-static int is_in_memory(int fd)
+/* Return 1 if the file's file system keeps its files in memory, and has no other storage. A server
+ * is asked once, not for each of a million files. */
+static int is_in_memory(struct pstk__files *files, int fd)
 {
+    struct stat st;
     struct statfs fs;
-    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+    if (fstat(fd, &st) < 0)
+        return 0;
+    if (!files->knows_device || files->device != st.st_dev) {
+        files->knows_device = 1;
+        files->device = st.st_dev;
+        files->in_memory =
+            fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+    }
+    return files->in_memory;
 }
 
 static const char *file_noun(const struct pstk__source *source)
@@ -347,7 +360,8 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
                              file_noun(files->source), name);
         return pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
     }
-    open.in_memory = open.fd >= 0 && files->mode == PSTK__FILES_RANDOM && is_in_memory(open.fd);
+    open.in_memory =
+        open.fd >= 0 && files->mode == PSTK__FILES_RANDOM && is_in_memory(files, open.fd);
     r = pstk__files_keep(files, number, &open, slot, file);
     assert(r == 0); /* the oldest slot is still free */
     return r == 0 ? 1 : r;

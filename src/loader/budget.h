@@ -23,7 +23,8 @@ struct pstk__budget {
     uint64_t buffer_size;      /* bytes of I/O memory per lane, whole pages */
     uint64_t index_size;       /* bytes of index cache per lane, whole pages */
     struct pstk__blocks_footprint blocks; /* per lane */
-    uint64_t spare_size; /* bytes of a worker's slow-path buffer; mapped, touched when used */
+    uint64_t spare_size; /* bytes of a worker's buffer for reads of its own; mapped, touched when
+                            used */
 };
 
 /* The inputs of the budget; borrowed for the call. */

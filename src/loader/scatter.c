@@ -115,7 +115,7 @@ static void add_place(struct parts *parts, const struct pstk__scatter *scatter, 
     struct pstk__row rows[PSTK__MAX_OUTPUTS];
     const uint64_t begin = (uint64_t)(extent->data - parts->buffer) + place->used.offset;
     const uint64_t size = size_in_row(place, extent);
-    if (size == 0 || begin < parts->done || parts->n + 3 > PSTK__SCATTER_PARTS)
+    if (size == 0 || begin < parts->done || parts->n + 3 > PSTK__READ_PARTS)
         return;
     pstk__slot_rows(task->slot, task->first_row + i, rows);
     add_plain(parts, begin);
@@ -140,7 +140,7 @@ static int are_apart(const struct pstk__task *task, const struct pstk__span_io *
 }
 
 uint32_t pstk__scatter_parts(struct pstk__scatter *scatter, const struct pstk__task *task,
-                             struct pstk__span_io *span_io, struct iovec list[PSTK__SCATTER_PARTS])
+                             struct pstk__span_io *span_io, struct iovec list[PSTK__READ_PARTS])
 {
     const struct pstk__span *span = &span_io->span;
     struct pstk__row_io *ios = &task->fetch.rows[span->first];

@@ -21,12 +21,10 @@
 #ifndef PSTK_SCATTER_H
 #define PSTK_SCATTER_H
 
+#include "reader/residency.h"
 #include "sample/row.h"
 
-#include <sys/uio.h>
-
-#define PSTK__SCATTER_PLACES 4u  /* outputs whose rows are read into the slot */
-#define PSTK__SCATTER_PARTS 160u /* of a read; rows that would need more lie in the piece */
+#define PSTK__SCATTER_PLACES 4u /* outputs whose rows are read into the slot */
 
 struct pstk__pipeline;
 struct pstk__record;
@@ -68,8 +66,7 @@ void pstk__scatter_begin(struct pstk__scatter *scatter);
 void pstk__scatter_row(struct pstk__scatter *scatter);
 /* Fill the parts of a span's read, and return their number, at least 1. */
 uint32_t pstk__scatter_parts(struct pstk__scatter *scatter, const struct pstk__task *task,
-                             struct pstk__span_io *span_io,
-                             struct iovec parts[PSTK__SCATTER_PARTS]);
+                             struct pstk__span_io *span_io, struct iovec parts[PSTK__READ_PARTS]);
 /* Point the fields of a parsed record to the bytes that lie in the rows of the slot, or put these
  * bytes to where the record has them. */
 void pstk__scatter_settle(const struct pstk__scatter *scatter, const struct pstk__row_io *io,

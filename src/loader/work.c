@@ -302,10 +302,10 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
 static void read_span(struct pstk__worker *worker, const struct pstk__task *task,
                       struct pstk__span_io *span_io)
 {
-    struct iovec parts[PSTK__SCATTER_PARTS];
+    struct iovec parts[PSTK__READ_PARTS];
     const uint32_t n_parts = pstk__scatter_parts(worker->scatter, task, span_io, parts);
     const uint64_t begin = pstk__clock_ns();
-    const int is_resident = pstk__read_scattered(&span_io->read, parts, n_parts);
+    const int is_resident = pstk__read_resident(&span_io->read, parts, n_parts);
     const uint64_t ns = pstk__clock_ns() - begin;
     if (!is_resident) {
         worker->waited_ns += ns;

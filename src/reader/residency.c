@@ -2,6 +2,7 @@
 #include "reader/residency.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #define WEIGHT 32u /* an answer moves the share by 1 / WEIGHT of the way */
@@ -89,33 +90,36 @@ int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__
     return residency->share >= HOT;
 }
 
-/* Read into what is left of the part that has byte `start` of the read, and wait for storage. */
-static int64_t read_rest(const struct pstk__read *read, const struct iovec *parts, uint32_t start)
+/* Read the bytes of the read from `start` on, and wait for storage. */
+static int64_t read_rest(const struct pstk__read *read, const struct iovec *parts, uint32_t n_parts,
+                         uint32_t start)
 {
-    uint64_t before = start;
-    for (; before >= parts->iov_len; parts++)
-        before -= parts->iov_len;
-    return read->from->store->read_at(read->from, (uint8_t *)parts->iov_base + before,
-                                      parts->iov_len - before, read->offset + start);
+    struct iovec rest[PSTK__READ_PARTS];
+    uint32_t skipped = 0;
+    uint64_t before = start; /* bytes of the parts that are left before `start` */
+    for (; before >= parts[skipped].iov_len; skipped++)
+        before -= parts[skipped].iov_len;
+    memcpy(rest, parts + skipped, (n_parts - skipped) * sizeof *rest);
+    rest[0].iov_base = (uint8_t *)rest[0].iov_base + before;
+    rest[0].iov_len -= before;
+    const int64_t got = read_parts(read, rest, n_parts - skipped, read->offset + start, 0);
+    if (!is_refusal(got))
+        return got;
+    return read->from->store->read_at(read->from, rest[0].iov_base, rest[0].iov_len,
+                                      read->offset + start);
 }
 
-int pstk__read_scattered(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts)
+int pstk__read_resident(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts)
 {
     pstk__reader_begin(read);
     const int is_sure = read->from->in_memory;
-    int64_t got = read_parts(read, parts, n_parts, read->offset, is_sure ? 0 : RWF_NOWAIT);
+    int64_t got = is_sure ? 0 : read_parts(read, parts, n_parts, read->offset, RWF_NOWAIT);
     const int has_waited = !is_sure && got != (int64_t)read->size && !is_refusal(got);
     /* Nothing was there, for which Linux 5.9 and 5.10 say 0, or an error or the end of the file,
      * which the plain read meets again. */
     if (got <= 0)
-        got = read_rest(read, parts, 0);
+        got = read_rest(read, parts, n_parts, 0);
     while (!pstk__reader_result(read, (int32_t)got))
-        got = read_rest(read, parts, pstk__reader_start(read));
+        got = read_rest(read, parts, n_parts, pstk__reader_start(read));
     return !has_waited;
-}
-
-int pstk__read_resident(struct pstk__read *read)
-{
-    const struct iovec whole = {.iov_base = read->buffer, .iov_len = read->size};
-    return pstk__read_scattered(read, &whole, 1);
 }

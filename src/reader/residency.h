@@ -38,10 +38,11 @@ void pstk__residency_init(struct pstk__residency *residency, int off);
  * read: queued nowhere; `from` is set. Sets off where the kernel or the file system cannot say. */
 int pstk__residency_holds(struct pstk__residency *residency, const struct pstk__read *read);
 
-/* Run a read on the calling thread, and set its result. Returns 0 if it had to wait for storage. */
-int pstk__read_resident(struct pstk__read *read);
-/* As pstk__read_resident, into n_parts pieces of memory, none empty, whose sizes add up to the
- * read's. They are filled in their order. The read's buffer is not written. */
-int pstk__read_scattered(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts);
+#define PSTK__READ_PARTS 160u /* at most */
+
+/* Run a read on the calling thread, and set its result. The bytes go to n_parts pieces of memory,
+ * none empty, whose sizes add up to the read's. They are filled in their order; the read's buffer
+ * counts for nothing. Returns 0 if it had to wait for storage. */
+int pstk__read_resident(struct pstk__read *read, const struct iovec *parts, uint32_t n_parts);
 
 #endif

@@ -257,6 +257,12 @@ static void read_by_loop(struct pstk__read *read)
     } while (!pstk__reader_result(read, (int32_t)got));
 }
 
+static int read_whole(struct pstk__read *read)
+{
+    const struct iovec whole = {.iov_base = read->buffer, .iov_len = read->size};
+    return pstk__read_resident(read, &whole, 1);
+}
+
 /* Run a read into n_parts pieces of memory, the later ones before the earlier ones, and gather them
  * in its buffer. Returns what the read says. */
 static int read_in_parts(struct pstk__read *read, uint32_t n_parts)
@@ -274,7 +280,7 @@ static int read_in_parts(struct pstk__read *read, uint32_t n_parts)
         memset(to + 1, 0xee, size);
         left -= size;
     }
-    const int is_resident = pstk__read_scattered(read, parts, n);
+    const int is_resident = pstk__read_resident(read, parts, n);
     to = read->buffer;
     for (uint32_t i = 0; i < n; to += parts[i++].iov_len)
         memcpy(to, parts[i].iov_base, parts[i].iov_len);
@@ -309,7 +315,7 @@ static int agrees(const struct answers *at_once, const struct answers *plain, in
         later = *plain;
         n_now = 0;
         const uint32_t n_parts = 1 + i / 24;
-        const int is_resident = n_parts == 1 ? pstk__read_resident(&x) : read_in_parts(&x, n_parts);
+        const int is_resident = n_parts == 1 ? read_whole(&x) : read_in_parts(&x, n_parts);
         const int whole = x.offset + x.size <= FILE_SIZE;
         const size_t n = y.result > 0 ? (size_t)y.result : 0;
         if (n_now != 1 || x.result != y.result || memcmp(a, b, n) != 0 ||
@@ -351,7 +357,7 @@ TEST(a_short_answer_is_continued)
         for (int k = 0; k < 2; k++) {
             now = part;
             later = k ? hard : all;
-            CHECK_EQ(pstk__read_resident(&read), 0);
+            CHECK_EQ(read_whole(&read), 0);
             CHECK_EQ(read.result, 6000);
             CHECK(memcmp(bytes, content + 3, 6000) == 0);
         }
@@ -374,7 +380,7 @@ TEST(a_read_of_what_lies_in_memory_is_plain)
         struct pstk__read read = {.from = &memory, .offset = 3, .size = 6000, .buffer = bytes};
         later = answers[i];
         n_now = 0;
-        CHECK_EQ(pstk__read_resident(&read), 1);
+        CHECK_EQ(read_whole(&read), 1);
         CHECK_EQ(n_now, 0);
         CHECK_EQ(read.result, 6000);
         CHECK(memcmp(bytes, content + 3, 6000) == 0);
@@ -393,11 +399,11 @@ TEST(an_error_is_the_result)
     read.buffer = bytes;
     now = part;
     later = broken;
-    CHECK_EQ(pstk__read_resident(&read), 0);
+    CHECK_EQ(read_whole(&read), 0);
     CHECK_EQ(read.result, -EIO);
     later = (struct answers){.always = -EAGAIN}; /* for ever */
     now = nothing;
-    CHECK_EQ(pstk__read_resident(&read), 0);
+    CHECK_EQ(read_whole(&read), 0);
     CHECK_EQ(read.result, -EAGAIN);
 }
 

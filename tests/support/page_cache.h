@@ -123,6 +123,8 @@ static ssize_t read_mixed(int fd, const struct iovec *parts, int n, off_t offset
 static ssize_t read_now(int fd, const struct iovec *parts, int n, off_t offset, int flags)
 {
     const size_t size = size_of(parts, n);
+    if (!(flags & RWF_NOWAIT))
+        return read_parts(fd, parts, n, size, offset);
     switch (atomic_load(&cache)) {
     case COLD:
         return refuse(EAGAIN);
@@ -130,9 +132,7 @@ static ssize_t read_now(int fd, const struct iovec *parts, int n, off_t offset, 
         return read_mixed(fd, parts, n, offset);
     case REFUSED:
     case TMPFS:
-        if (flags & RWF_NOWAIT)
-            return refuse(EOPNOTSUPP);
-        break;
+        return refuse(EOPNOTSUPP);
     case GONE:
     case EMPTY:
         if (size > 1)
@@ -146,7 +146,9 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, i
 ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
 {
     const int is_probe = size_of(parts, n) <= 1;
-    atomic_fetch_add(is_probe ? &n_probes : &n_reads_now, 1);
+    const int is_rest = flags == 0 && atomic_load(&cache) != TMPFS; /* after one that gave less */
+    if (!is_rest)
+        atomic_fetch_add(is_probe ? &n_probes : &n_reads_now, 1);
     if (!is_probe && atomic_load(&nap_us) > 0)
         usleep(atomic_load(&nap_us));
     for (int i = 0; i < n; i++)
@@ -154,7 +156,7 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *parts, int n, off_t offset, i
                      (uintptr_t)parts[i].iov_base);
     const ssize_t r = atomic_load(&cache) == AS_IT_IS ? __real_preadv2(fd, parts, n, offset, flags)
                                                       : read_now(fd, parts, n, offset, flags);
-    if (!is_probe && r > 0)
+    if (!is_probe && !is_rest && r > 0)
         atomic_fetch_add(&bytes_now, (uint64_t)r);
     return r;
 }
