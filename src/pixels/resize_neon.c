@@ -245,7 +245,9 @@ INLINE void sample(uint8_t *out, const uint8_t *row, const struct across *x, uin
 INLINE void row_of_samples(uint8_t *out, const uint8_t *row, const struct across *x, int is_signed)
 {
     const uint32_t n_near = x->is_near ? x->n_whole : 0, n_taps = x->axis->n_taps;
-    if (n_taps <= 2)
+    if (n_taps == 1) /* a second tap may lie past the row, even if its weight is 0 */
+        near_groups(out, row, x, n_near, 1, is_signed);
+    else if (n_taps == 2)
         near_groups(out, row, x, n_near, 2, is_signed);
     else
         near_groups(out, row, x, n_near, n_taps, is_signed);

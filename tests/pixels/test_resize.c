@@ -270,6 +270,26 @@ TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_isa)
     }
 }
 
+/* Four outputs of a group then have the same single input, perhaps the row's last byte. */
+TEST(a_large_box_of_gray_reads_nothing_past_a_row)
+{
+    for (uint32_t w = 16; w < 40; w += 3)
+        for (uint32_t ow = 3 * w; ow <= 9 * w; ow += 7) {
+            const struct shape s = {w, 3, ow, 3, 1, {0, 0, ow, 3}, PSTK_FILTER_BOX};
+            const struct pstk__finish f = {.channels = 1, .dtype = PSTK_U8, .width = ow};
+            uint8_t *in = pixels_of(w, 3, 1, 1), *want = wanted(in, &s), *out = malloc(3 * ow);
+            CHECK(in && want && out);
+            EACH_ISA(k)
+            for (uint32_t i = 0; i < 4; i++) {
+                CHECK_EQ(resize(k, &s, in, f, out, ow), 0);
+                CHECK(memcmp(out, want, 3 * ow) == 0);
+            }
+            free(in);
+            free(want);
+            free(out);
+        }
+}
+
 /* Its one pixel is one input's, of weight 1; but Pillow multiplied by alpha and divided again. */
 TEST(rgba_is_left_alone_only_where_the_image_has_its_size_already)
 {
@@ -672,6 +692,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_isa),
+        CASE(a_large_box_of_gray_reads_nothing_past_a_row),
         CASE(rgba_is_left_alone_only_where_the_image_has_its_size_already),
         CASE(the_greatest_sums_do_not_overflow),
         CASE(an_axis_reads_no_more_than_it_needs),
