@@ -61,6 +61,7 @@ def bench_tells_of_the_device(world):
     assert device["copy_bytes_per_second"] > 0
     assert device["stream_used_ns"] >= 10 * 5000000, device
     starved = device["stream_starved_ns"] - device["stream_start_ns"]
+    assert device["stream_used_ns"] > 0, device
     assert 0 < device["stream_start_ns"] <= device["stream_starved_ns"], device
     expect(round(device["starved_percent"], 6), round(100 * starved / (starved + device["stream_used_ns"]), 6))
     expect(told["stages"]["uploader"]["items"] >= 18, True)

@@ -5,22 +5,31 @@ usage: fork_server.py SOCKET MODULE...   import the modules, and serve until the
        fork_server.py ask WORD...        be `python WORD...`, forked from the server of PENSTOCK_TEST_SOCKET
 
 A program has the words, the folder, the environment and the three streams of its `ask`, and ends as any does. `ask` ends
-when it does, with its status; whoever kills `ask` kills it. sys.executable is PENSTOCK_TEST_PYTHON: where that asks, what
-a program starts is forked, too. A program sees a module once it imports it, not before: see Kept.
-All programs of a server have its hash seed, its random states and what the modules read of the environment when they were
-imported. Tests of these, or of how an interpreter ends, start fresh ones.
+when it does, with its status; whoever kills `ask` kills it and all that it started. sys.executable is
+PENSTOCK_TEST_PYTHON: where that asks, what a program starts is forked, too. A program sees a module that was named once it
+imports it, not before: see Kept. It sees from the start what those modules import of other packages, PIL and
+multiprocessing among them.
+All programs of a server have its hash seed, its random states, its limits and priority, what the interpreter and the
+loader of libraries read of the environment when they started (PYTHONWARNINGS, LD_LIBRARY_PATH), and what the modules
+read of it when they were imported. Tests of these, or of how an interpreter ends, start fresh ones.
 """
 import atexit
+import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.machinery
 import json
 import os
+import pathlib
 import runpy
 import select
 import signal
 import socket
 import sys
+
+
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 class Kept:
@@ -91,6 +100,7 @@ def serve(path, modules):
         kept = Kept(modules)
         gc.freeze()  # else the first collection of each program would copy all of it
         atexit.register(gc.unfreeze)  # what is frozen when an interpreter ends, some extensions call leaked
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends who asks, and thereby the programs
         listening.bind(path)
         listening.listen()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for programs
@@ -107,6 +117,29 @@ def serve(path, modules):
     return words
 
 
+def descendants(ancestor):
+    """Process ids of all that a process started, and what these started."""
+    parents = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+    found = [ancestor]
+    for parent in found:
+        found += [pid for pid, its in parents.items() if its == parent]
+    return found[1:]
+
+
+def kill_all():
+    """Kill all descendants of this process. Those whose parents end become its own."""
+    while found := descendants(os.getpid()):
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
 def start(asked):
     """Fork the program that was asked for, in which this returns its words; and tell its status once it has ended."""
     message, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
@@ -116,18 +149,21 @@ def start(asked):
             os._exit(1)
         message += more
     wanted = json.loads(message)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     program = os.fork()
     if program:
         for file in files:
             os.close(file)
         if asked in select.select([asked, os.pidfd_open(program)], [], [])[0]:  # it was killed
-            os.kill(program, signal.SIGKILL)
+            kill_all()
+            os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
         try:
             asked.sendall(b"%d" % status)
         finally:
             os._exit(0)
     asked.close()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream, file in enumerate(files):
         os.dup2(file, stream)
         os.close(file)
@@ -164,6 +200,8 @@ def ask(words):
         socket.send_fds(asked, [json.dumps(wanted).encode() + b"\n"], [0, 1, 2])
         status = int(asked.recv(100))
     if status < 0:
+        with contextlib.suppress(OSError):  # nobody handles SIGKILL
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 

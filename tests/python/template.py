@@ -49,8 +49,9 @@ def serving(*modules):
         server.wait()
         shutil.rmtree(folder)
     atexit.register(close)
+    end = time.monotonic() + 300
     while not os.path.exists(path):
-        if server.poll() is not None:
-            raise RuntimeError(f"the fork server ended with status {server.returncode}")
+        if server.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the fork server has not started: its status is {server.returncode}")
         time.sleep(0.02)
     return path

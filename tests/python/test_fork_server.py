@@ -67,6 +67,27 @@ class Forked(unittest.TestCase):
         outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
         self.assertEqual(self.run_it(self.python, "-c", outer)[:2], (0, "True\n"))
 
+    def test_what_it_started_ends_with_who_asked(self):
+        code = ("import signal, subprocess, sys, time\n"
+                "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                "subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+                "print('started', flush=True)\ntime.sleep(60)\n")
+        for number in (signal.SIGKILL, signal.SIGINT):
+            asked = subprocess.Popen([self.python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            asked.stdout.readline()
+            asked.send_signal(number)
+            self.assertEqual(asked.communicate(timeout=20)[0], "")  # nobody has the stream: neither it nor sleep
+
+    def test_an_interrupt_of_all_ends_a_program_as_any(self):
+        code = "import time\nprint('started', flush=True)\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('told')\n"
+        asked = subprocess.Popen([self.python, "-c", "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"],
+                                 stderr=subprocess.PIPE, text=True)
+        self.assertIn("KeyboardInterrupt", asked.communicate(timeout=20)[1])
+        self.assertEqual(asked.returncode, -signal.SIGINT)
+        self.assertEqual(self.run_it(self.python, "-c", code.replace("time.sleep(60)",
+                                     "import os, signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"))[:2],
+                         (0, "started\ntold\n"))
+
     def told(self, python, code, **environment):
         done = subprocess.run([*python, "-c", "import importlib.util, sys\n" + code], env={**os.environ, **environment},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
