@@ -128,15 +128,17 @@ const char *pstk__coding_check_array(const struct pstk__coding_array *array,
         return text;
     }
     uint64_t expected = pstk_dtype_size(array->dtype);
+    int is_large = 0; /* 1: the size of its shape passes 2^64, even if a dimension after it is 0 */
     for (uint32_t i = 0; i < array->n_dims; i++) {
         if (field->shape[i] && field->shape[i] != array->dims[i]) {
             snprintf(text, 160, "is an array whose dimension %u is %llu; must be %llu", i,
                      (unsigned long long)array->dims[i], (unsigned long long)field->shape[i]);
             return text;
         }
-        if (__builtin_mul_overflow(expected, array->dims[i], &expected))
-            expected = UINT64_MAX;
+        is_large |= __builtin_mul_overflow(expected, array->dims[i], &expected);
     }
+    if (is_large)
+        expected = UINT64_MAX;
     if (expected == array->n_bytes)
         return NULL;
     snprintf(text, 160, "has %llu bytes of elements, but its shape needs %llu",
